@@ -5,11 +5,11 @@ to                          start with
 ==========================  =====================================================================
 fit a table of your own     `PrivateLinearRegression`, `Budget`
 plan and predict a fit      `Problem`, `plan_run`, `least_budget`, `predicted_length`
-run a method as it is       `full_batch_dpgd`, `one_pass_dpgd`, `adassp`, `dp_ftrl`,
+run one method directly     `full_batch_dpgd`, `one_pass_dpgd`, `adassp`, `dp_ftrl`,
                             `shaped_dp_ftrl`, `run_noisy_sgd`
 evaluate a theory           `deterministic_equivalent`, `HomogenisedSGD`, `gradient_descent_law`,
                             `release_loss`, and all of `theory`
-cover coefficients          `batch_means`, `checkpoints`, `independent_runs`,
+compute intervals           `batch_means`, `checkpoints`, `independent_runs`,
                             `population_intervals`, `interval_quality`
 check a privacy claim       `audit`, `audit_mechanism`, `compose`, `Release`, `Odometer`
 ==========================  =====================================================================
@@ -27,7 +27,7 @@ from sys import prefix as _prefix
 def _homes() -> dict[str, str]:
     """Module of each public name, from the stub's lines `from A import B as B`.
 
-    Read with little, since what reads more takes longer to import than all else here.
+    Read by hand: importing a parser would take longer than all else here.
     """
     with open(__file__.removesuffix("py") + "pyi", encoding="utf-8") as stub:  # noqa: PTH123
         lines = [line.split() for line in stub]

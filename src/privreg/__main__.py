@@ -11,12 +11,12 @@ from privreg.command_line.main import main
 def run() -> int:
     """Run one command; returns the exit status."""
     if isinstance(sys.stdout, TextIOWrapper):
-        # A report with letters that a terminal does not have is paid for, too.
+        # A letter that the terminal lacks must not lose a report: its budget is spent.
         sys.stdout.reconfigure(errors="backslashreplace")
-    # NumPy's f2py cannot be imported where a shell's date is no number.
+    # NumPy's f2py cannot be imported if this variable is not a number.
     os.environ.pop("SOURCE_DATE_EPOCH", None)
-    # Nearly all that a start allocates are modules, which stay: to look for garbage among them
-    # takes a third of it.
+    # Nearly all objects allocated at the start are modules, which stay. Collecting garbage among
+    # them would take a third of the start.
     gc.set_threshold(100_000)
     status = main()
     gc.freeze()

@@ -1,10 +1,10 @@
 """Lower bounds on a mechanism's privacy loss, from its runs on two neighbouring data sets.
 
 A guarantee is an upper bound on an observer's ability to tell two neighbouring data sets apart. An
-audit gives a lower bound. It runs the mechanism on both data sets, applies a test that tells them
-apart, and turns the test's error rates into a lower bound on the loss. An audit above the promise
-refutes the promise. An audit far below it means that the neighbours, the test or the number of runs
-were too weak, or the promise too large.
+audit gives a lower bound. It runs the mechanism on both data sets and applies a test that tells
+them apart. The test's error rates give a lower bound on the loss. An audit above the promise
+refutes the promise. An audit far below it has two possible causes: weak neighbours, a weak test or
+few runs, or a needlessly large promise.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 
 class NeighbouringTables(NamedTuple):
-    """Two tables and their neighbouring relation; a release refuses this pair."""
+    """Two tables and their neighbouring relation; private releases refuse the pair."""
 
     first: Table
     second: Table
@@ -62,11 +62,11 @@ def neighbouring_tables(
 ) -> NeighbouringTables:
     """A table and its neighbour, which differs in one record.
 
-    Under replace-one the second table has the replacement instead of the record: rows (m, p) and
-    labels (m,), of one row or of a person. Under add-remove it has fewer rows. Under zero-out the
-    record's rows are all zero, including an intercept's column, and its labels are 0. `record` is
-    the index of a row of the record. `groups` are the persons of the rows; by default every row is
-    a record.
+    Under replace-one the second table has `replacement` instead of the record: rows (m, p) and
+    labels (m,), of one row or of a person. Under add-remove the second table lacks the record's
+    rows. Under zero-out these rows are all zero, including an intercept's column, with labels 0.
+    `record` is the index of any row of the record. `groups` has each row's person; by default every
+    row is a record.
 
     Examples
     --------
@@ -185,8 +185,8 @@ def audit(
 
     The outputs are reduced to one number, and a threshold on it decides between the data sets.
     Reduction, threshold and side are chosen on the first half of the runs for the best bound. The
-    second half gives the rates of false alarms α and of misses β. The loss follows from their
-    Clopper–Pearson upper bounds, each at half of the allowed error.
+    second half gives the rates of false alarms α and of misses β. The bounds on the loss follow
+    from upper bounds ᾱ and β̄ of these rates (Clopper–Pearson), each at half of the allowed error.
 
     Parameters
     ----------
@@ -273,7 +273,7 @@ def audit_mechanism(
         `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p).
     data, neighbour : object
         Two neighbouring data sets, passed on unchanged. The bound is for this pair, so choose the
-        worst known pair, such as zeros and a single record with the longest gradient that clipping
+        worst known pair. An example is zeros and one record with the longest gradient that clipping
         allows.
     runs : int
         Number of runs on each data set, at least 20. Sampling lowers the bound by a share of about
@@ -361,7 +361,7 @@ class _Gaussian:
     def __init__(self, rows: FloatArray) -> None:
         self.mean = rows.mean(axis=0)
         self.covariance = np.atleast_2d(np.cov(rows, rowvar=False))
-        # Without it an output that never varies would have no density.
+        # Without this ridge, an output that never varies would have no density.
         ridge = 1e-9 * np.eye(len(self.mean))
         self._factor = np.linalg.cholesky(self.covariance + ridge)
 
@@ -371,12 +371,12 @@ class _Gaussian:
 
 
 def _gaussian(alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    # The larger of a rate and its rest keeps its digits: Φ^{-1}(1 - α) = -Φ^{-1}(α).
+    # A small rate keeps its digits: Φ^{-1}(1 - α) = -Φ^{-1}(α).
     return np.maximum(0.0, -ndtri(alpha) - ndtri(beta))
 
 
 def _concentrated(alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    """Largest Rényi divergence over its order between the two outcomes, in either order."""
+    """Largest ratio of Rényi divergence to order between the two outcomes, either way round."""
     a = ORDERS.reshape(-1, *(1,) * alpha.ndim)
     with np.errstate(divide="ignore"):
         hit, alarm = np.log1p(-beta), np.log(alpha)
@@ -418,7 +418,7 @@ def _chosen(
     """Best bound, its threshold, and whether a statistic above it speaks for the neighbour."""
     first, second = (np.sort(_ranked(values)) for values in choose)
     pooled = np.unique(np.concatenate([first, second]))
-    # Dense where few runs lie beyond, since a small δ is decided there.
+    # Thresholds are dense where few runs lie beyond, since those decide a small δ.
     tail = np.unique(np.geomspace(1, len(pooled), 200).astype(np.int64)) - 1
     middle = np.linspace(0, len(pooled) - 1, min(len(pooled), 200)).astype(np.int64)
     thresholds = pooled[np.unique(np.concatenate([tail, len(pooled) - 1 - tail, middle]))]

@@ -1,9 +1,9 @@
 """Checks of arguments, the domain of every number that a user sets, and immutable types.
 
 Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12], signed settings are at
-most 1e12 in size, counts at most 2^53. Data are any finite numbers, which bounds clip. An error
-reads "name must be ..., got ...". It quotes one number or text, never the contents of a list, an
-array or an object; for records' data it names only rows and columns.
+most 1e12 in size, counts at most 2^53. Data may be any finite numbers, and declared bounds clip
+them. An error reads "name must be ..., got ...". It quotes one number or text, never the contents
+of a list, an array or an object; for records' data it names only rows and columns.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Shape = tuple[int | EllipsisType | None, ...]
 LEAST, MOST = 1e-12, 1e12
 # Every whole number up to here is a double.
 LARGEST_COUNT = 2**53
-# Up to this many numbers a call costs more than looking at them.
+# For at most this many numbers, the overhead of a call exceeds the work on the numbers.
 FEW = 4096
 # What an error quotes, and how many columns it lists.
 PLAIN = (str, bytes, int, float, complex, np.generic, type, type(None))
@@ -48,8 +48,8 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
     """A copy of the numbers in read-only memory, in their order.
 
     A read-only array is not enough, since the owner of its memory may allow writing again. The
-    memory of `bytes` stays read-only. Arrays in `bytes` are copied, too: NumPy unpickles large
-    arrays into `bytes` that callers can write to.
+    memory of `bytes` stays read-only. An array that already lies in `bytes` is copied, too: NumPy
+    may unpickle a large array into `bytes` and leave it writable.
     """
     fortran = array.flags.f_contiguous and not array.flags.c_contiguous
     order: Any = "F" if fortran else "C"
@@ -57,7 +57,7 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """Dataclass with copies and pickles made by its constructor, from the constructor's fields.
+    """Dataclass whose copies and pickles its constructor makes, from the constructor's fields.
 
     Dataclasses that hold only numbers are `Immutable`.
     """
@@ -145,7 +145,7 @@ def inside(array: FloatArray, **bounds: Any) -> bool:
     if not array.size:
         return True
     if array.size <= FEW:
-        # A quarter of a reduction's time; the first NaN counts as either extreme.
+        # It takes a quarter of the time of a reduction; the first NaN counts as either extreme.
         low, high = array.item(array.argmin()), array.item(array.argmax())
     else:
         # No array is made, however the entries lie in memory.
@@ -162,7 +162,7 @@ def _between(
     most: float | None = None,
     infinite: bool = False,
 ) -> bool:
-    # Both extremes are NaN where an entry is one, and NaN compares as false.
+    # If an entry is NaN, both extremes are NaN, which compares as false.
     return (
         (low <= high if infinite else -inf < low <= high < inf)
         and (above is None or low > above)
@@ -186,7 +186,7 @@ def places(wrong: NDArray[np.bool_]) -> str:
 
 
 def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
-    """Text of a wrong number; of an array only the places, since the array may be data."""
+    """Text of a wrong number; for an array only the places, since the array may be data."""
     return places(wrong) if array.ndim else str(array)
 
 
@@ -269,7 +269,7 @@ scale_or_infinity = partial(require_scale, infinite=True)
 
 
 def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
-    """Several numbers of the domain, by name."""
+    """Several numbers by name, each checked by `require_scale`."""
     return require_each(partial(require_scale, zero=zero, infinite=infinite), **values)
 
 
@@ -325,7 +325,7 @@ def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) 
 
 
 def require_each(check: Callable[[str, Any], T], **values: Any) -> tuple[T, ...]:
-    """Several values of one kind, by name."""
+    """Several values by name, each returned by the same check."""
     return tuple(check(name, value) for name, value in values.items())
 
 
@@ -352,7 +352,7 @@ def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
-    """A value of a type."""
+    """The value, if it is an instance of a type."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {_a(kind)}, got {sort(value)}")
     return value
@@ -388,7 +388,7 @@ def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
 
 
 def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
-    """An answer without NaN or (unless allowed) infinity; `names` are the arguments that decide."""
+    """An answer without NaN or (unless allowed) infinity; an error blames the arguments `names`."""
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(

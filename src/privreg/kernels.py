@@ -116,7 +116,7 @@ def _lane_by_lane(context: Any, builder: Any, signature: Any, arguments: Any) ->
 
 
 def _first_lanes(builder: Any, count: Any) -> Any:
-    """A mask of as many lanes."""
+    """A mask of the first `count` lanes."""
     position = ir.Constant(ir.VectorType(count.type, LANES), list(range(LANES)))
     single = builder.insert_element(
         ir.Constant(position.type, ir.Undefined), count, ir.Constant(ir.IntType(32), 0)
@@ -167,7 +167,7 @@ def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> N
     """`rng.standard_normal(shape)`, in a compiled loop if this is faster.
 
     The numbers, the generator's later state and its lock are the same. A process that draws little
-    loads no compiler. Other objects, and bit generators from outside NumPy, draw by themselves.
+    loads no compiler. Other objects, and bit generators from outside NumPy, use their own method.
     """
     size = shape if isinstance(shape, int) else math.prod(shape)
     if (

@@ -1,4 +1,4 @@
-"""Plans: the best method and settings for a budget, over all problems thought possible."""
+"""Plans: the best method and settings for a budget, over all stated problems."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ METHODS: tuple[type[Method], ...] = (
 )
 Objective = Literal["excess_risk", "parameter_error", "interval_length"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
-# Rows of the features' law that a search takes.
+# Number of rows of the features' law that a search uses.
 SEARCH_ROWS = 192
-# A doubtful prediction counts for more than any that holds, and still tells which way is down.
+# A doubtful prediction counts as worse than any that holds, but still shows a direction.
 DOUBT = 1e6
 # Factors by which a clip is widened, and what that may cost.
 WIDENED, WORTH = (1.15, 1.3, 1.5, 1.75, 2.0, 2.5, 3.0), 1.1
 # A method this many times worse than another one in a stated case is not searched in the others.
 FAR = 2.5
-# Predictions agree with simulations to 10 %: the target is met with that to spare.
+# Predictions agree with simulations to 10 %: the target is met by this margin.
 MARGIN = 1.1
-# Where the search starts, and where it ends that finds no budget too small, or large enough.
+# Start of the search, and the ends at which it stops if all budgets, or none, meet the target.
 SMALLEST, LARGEST = 1e-7, 1e3
 LEAST, MOST = 1e-12, 1e9
 WIDER = log(1e3)
@@ -185,8 +185,8 @@ def plan_run(
     Settings are searched on predictions, for each problem and for all problems together. Each
     method's alternative has the least regret of the settings found. Regret is the largest ratio,
     over the problems, of the objective to the least objective of any alternative. Problems with
-    different noise stand for all noise between them, so the regret also covers each problem with
-    all other combinations of the stated laws and misfits.
+    different noise stand for all noise between them. The regret therefore covers each problem with
+    every combination of the stated laws and misfits.
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ def least_budget(
     """Plan with the least zCDP budget that meets a target for every stated problem.
 
     The prediction must be below the target by 10 %, its stated accuracy. The plan's `budget` is
-    accurate to 3 %, between 1e-12 and 1e9. If even the least budget meets the target, the verdict
-    says this. If none does, an error is raised: the sample itself is too small.
+    accurate to 3 %, for ρ between 1e-12 and 1e9. If even the least budget meets the target, the
+    verdict says this. If none does, an error is raised: the sample itself is too small.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def least_budget(
         else:
             low, tried = middle, True
         if high - low < NEAR:
-            # So near the answer a method that is far behind does not overtake.
+            # This near the answer, a method that is far behind does not overtake.
             near = [each.name for each in plan.alternatives if each.regret < 1.5]
             names = near or names
         if high - low <= TOLERANCE and not tried:
@@ -394,7 +394,7 @@ class _Search:
         def hardness(problem: Problem) -> tuple[float, bool, float]:
             return problem.misfit, problem.label_noise_law != "gaussian", problem.label_noise_std
 
-        # The hardest case first: what is far behind there is no candidate for the least regret.
+        # The hardest case first: a method that is far behind there cannot have the least regret.
         hardest, *others = sorted(problems, key=hardness, reverse=True)
         alone = [(name, self.best(name, hardest, [(hardest, 1.0)])) for name in names]
         if not others:
@@ -419,7 +419,7 @@ class _Search:
         return min([self.value(each) for each in found if each.holds] or map(self.value, found))
 
     def best(self, name: str, sized: Problem, goals: Sequence[tuple[Problem, float]]) -> Any:
-        """Settings of least predicted objective over its least known one, in the worst problem."""
+        """Settings of least regret: predicted / least known objective, in the worst problem."""
         method, known = searched()[name], dict[Any, float]()
 
         def values(settings: Sequence[Any]) -> list[float]:
@@ -440,8 +440,8 @@ class _Search:
         clip = candidates.clip
         if clip is None:
             return best
-        # Errors that are skewed in a way that depends on the features move what a clip estimates.
-        # No statement of a problem says so, and a wide clip is moved less.
+        # Errors whose skewness depends on the features shift what a clip estimates. A problem does
+        # not state this skewness, and a wide clip is shifted less.
         wider = [replace(best, **{clip: factor * getattr(best, clip)}) for factor in WIDENED]
         (least,), costs = values([best]), values(wider)
         found = [each for each, cost in zip(wider, costs, strict=True) if cost <= WORTH * least]

@@ -157,7 +157,7 @@ class ConstantRate:
     value: float
 
     def __post_init__(self) -> None:
-        # A whole number would give whole rates, whose squares wrap around.
+        # An integer would give integer rates, whose squares wrap around.
         object.__setattr__(self, "value", require_scale("value", self.value))
 
     def rate(self, time: ArrayLike) -> FloatArray:
@@ -219,8 +219,8 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 
     The run is then rho^2/2-zCDP; a rho of `inf` adds no noise. Step sizes, shape (..., n), must not
-    increase, since no noise of this form exists for others. Step k adds noise of standard deviation
-    2 C sigma_k per coordinate, with C the clipping norm of gradients.
+    increase, since no noise of this form exists for increasing ones. Step k adds noise of standard
+    deviation 2 C sigma_k per coordinate, with C the clipping norm of gradients.
 
     Source
     ------
@@ -233,7 +233,7 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
         raise ValueError("step_sizes must not increase, got a larger step after a smaller one")
     # The product form keeps all digits where neighbours almost agree.
     roots = np.sqrt(np.maximum(steps - following, 0.0) * (steps + following))
-    # Squares of smaller steps lose digits: their noise is as if no step followed, which is more.
+    # Squares of smaller steps lose digits: they get the larger noise of a last step.
     return np.where(steps < LEAST_SQUARED, steps, roots) / zcdp_root
 
 

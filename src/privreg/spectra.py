@@ -85,7 +85,7 @@ def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum
 
 
 def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> FloatArray:
-    """Midpoints of equal cells of [low, high]; their mean is exactly that of the uniform law."""
+    """Midpoints of equal cells of [low, high]; their mean equals the law's mean exactly."""
     low, high = _range(low, high)
     require_count("dimension", dimension)
     return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)

@@ -19,7 +19,7 @@ from privreg.command_line import tables
 from privreg.command_line.tables import add_budget, adder, as_json, budget_of, shown
 from privreg.version import __version__
 
-# Features of a problem: as many numbers are held.
+# Largest number of features of a problem, since memory holds one number for each.
 MOST_FEATURES = 10_000_000
 
 
@@ -49,14 +49,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"privreg {options.command}: {shown(str(text))}", file=sys.stderr)
 
     with warnings.catch_warnings():
-        # A warning that a shell makes an error would end a fit that is paid for.
+        # A shell can turn warnings into errors, which would end a fit whose budget is spent.
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
             if text := run(options):
                 print(shown(text, "\n"), flush=True)
         except (ValueError, OSError, ImportError) as error:
-            # Notes say what a fit that failed has spent.
+            # Notes say what a failed fit has spent.
             say("; ".join([str(error), *getattr(error, "__notes__", ())]))
             return 1
     return 0
@@ -217,7 +217,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     names = list(planning.searched())
     listed = f"methods to compare (default all): {', '.join(names)}"
     add("--methods METHOD", listed, choices=names, nargs="+")
-    least = "quantity that the plan minimises at a budget (default excess_risk)"
+    least = "quantity to minimise if a budget is given (default excess_risk)"
     add("--objective", least, choices=planning.OBJECTIVES)
     add("--figure FILE", "draw the methods' predicted errors", Path)
     parser.add_argument("--json", action="store_true", help="print JSON")

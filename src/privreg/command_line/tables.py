@@ -150,7 +150,7 @@ def bounds(options: argparse.Namespace) -> str:
 
     schema = open_stated(options).schema
     label = require_column("--label", options.label, schema.names)
-    # Where all are texts, as in CSV files, types say nothing.
+    # If all types are texts, as in CSV files, they say nothing.
     typed = any(each.type != "string" for each in schema)
     if not typed and any(map(NUMBER.fullmatch, schema.names)):
         raise ValueError("table must have a header line of column names, got numbers")
@@ -238,7 +238,7 @@ def _declaration(name: str, written: Any) -> Any:
 
 
 def _plain(node: yaml.Node | None) -> Any:
-    """Mappings, lists and texts, without any type that YAML guesses but that of numbers."""
+    """Mappings, lists and texts; of the types that YAML guesses, only numbers are kept."""
     if isinstance(node, yaml.MappingNode):
         return _once((_plain(name), _plain(value)) for name, value in node.value)
     if isinstance(node, yaml.SequenceNode):
@@ -269,7 +269,7 @@ NEW = "a new file that can be written"
 class Record(Odometer):
     """Odometer that writes the budget to `--output` before noise is drawn, and the result later.
 
-    A second run with the same output is refused. Errors in its context say where the budget is.
+    A second run with the same output is refused. Errors in its context name the budget's record.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -381,7 +381,7 @@ def fit(options: argparse.Namespace) -> None:
     from privreg.estimators.linear_regression import PrivateLinearRegression
     from privreg.estimators.report import fit_as_json
 
-    # All of it before the fit: what fails after it has spent the budget for nothing.
+    # Everything is checked before the fit: a later failure would waste the budget.
     require_number("--level", options.level, above=0, below=1)
     if (options.weight is None) != (options.weight_bound is None):
         raise ValueError("--weight and --weight-bound must be given together, got one of them")

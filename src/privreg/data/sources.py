@@ -239,7 +239,7 @@ def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
 
     Source
     ------
-    Pace and Barry (1997); the features are those of scikit-learn's `fetch_california_housing`;
+    Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
     bombari2025, Section 7.
     """
     (file,) = source.files

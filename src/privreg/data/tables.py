@@ -86,9 +86,9 @@ class Table(Rebuilt):
         return rows, columns
 
 
-# Rows that each part has at least.
+# Least number of rows of each part.
 LEAST = {"train": 1, "normalisation": 2, "validation": 1}
-# Rows that no part is shrunk below: of fewer, all labels may well be equal.
+# No part is shrunk below so many rows: with fewer, all labels may be equal.
 KEPT = 30
 
 
@@ -127,7 +127,7 @@ def split(
 
     Source
     ------
-    bombari2025, Section 7; that MNIST's official test images validate is our choice.
+    bombari2025, Section 7; validation on MNIST's official test images is our choice.
     """
     pool, test = require_rows(
         table.name,
@@ -172,7 +172,7 @@ def sizes_that_fit(
 
 
 def shrunk(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Sizes for `split`, shrunk in proportion to `total` rows; a part keeps up to `KEPT` rows."""
+    """Sizes for `split`, shrunk in proportion to `total` rows; no part below min(size, `KEPT`)."""
     excess = sum(sizes.values()) / total
     if excess <= 1:
         return dict(sizes)
@@ -194,10 +194,10 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     N is the set of normalisation rows and g the table's `feature_scale`. Labels are treated alike,
     but without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
     :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation is
-    tiny, and dividing by this deviation would give other lit rows values in the thousands.
+    tiny, and dividing by it would give values in the thousands where other images light them.
 
-    Not private: the rows of N must be public, or must be outside every guarantee that an algorithm
-    gives for the training rows.
+    Not private: the rows of N must be public, or no algorithm's guarantee for the training rows may
+    cover them.
 
     Source
     ------
@@ -208,7 +208,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     reference = _scaled_rows(table, split.normalisation)
     mean, std = reference.mean(axis=0), reference.std(axis=0)
     lowest = reference.min(axis=0)
-    # Rounding can give a constant column a deviation of 1e-17 and a mean beside its value.
+    # Rounding can give a constant column a deviation of 1e-17 and a wrong mean.
     exact = lowest == reference.max(axis=0)
     mean[exact] = lowest[exact]
     constant = exact | (std <= minimum_std)

@@ -1,1 +1,1 @@
-"""Estimators for your own tables: coefficients with intervals from declared bounds."""
+"""Estimators for tables with declared bounds: coefficients with confidence intervals."""

@@ -101,7 +101,7 @@ def declared(
         if names is None:
             found = short(bounds)
             raise ValueError(f"{name} must be (low, high) for columns without names, got {found}")
-        # Of a whole schema, a model may use some columns.
+        # A model may use only some columns of a schema.
         missing = [column for column in names if column not in bounds]
         if missing:
             raise ValueError(f"{name} must name every column, got none for {missing[0]!r}")
@@ -126,7 +126,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     bounds = _transposed(name, bounds, columns)
     listed = isinstance(bounds, Sequence) and not isinstance(bounds, (str, bytes))
     if not (listed or (isinstance(bounds, np.ndarray) and bounds.ndim)) or len(bounds) != 2:
-        why = "arrays have no codes for missing values: omit these rows, or use fit_table"
+        why = "arrays cannot declare codes for missing values: omit such rows, or use fit_table"
         why = why if _is_coded(bounds) else "bounds are never taken from the data"
         raise ValueError(f"{name} must be declared as (low, high), got {short(bounds)}: {why}")
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
@@ -157,7 +157,7 @@ def _transposed(name: str, bounds: Any, columns: int) -> Any:
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:
-    # The least of some numbers is NaN if one of them is.
+    # The minimum is NaN if any value is NaN.
     if np.isnan(np.min(values, initial=0.0)):
         raise ValueError(f"{name} must hold no missing values, got NaN")
 
@@ -189,9 +189,9 @@ class Cells(NamedTuple):
 class Numbers:
     """A column of numbers with its bounds.
 
-    Texts such as `-1.5`, `2e3` and `inf` are numbers, even with blanks around. Null, NaN, any other
-    text and the `codes` are missing. `names` and `bounds` describe the features that the column
-    makes. `clips` is true if cells can lie outside the bounds.
+    Texts such as `-1.5`, `2e3` and `inf` are numbers, even with surrounding blanks. Null, NaN, any
+    other text and the `codes` count as missing. `names` and `bounds` describe the features made
+    from the column. `clips` is true if cells can lie outside the bounds.
     """
 
     clips = True
@@ -217,7 +217,7 @@ class Numbers:
         """Values of the feature from an Arrow array of cells."""
         values = _looked_up(cells, _numbers, np.nan)
         if self.codes.size:
-            # A column of single precision holds a code rounded.
+            # A column of single precision holds the rounded code.
             kind = value_type(cells.type).to_pandas_dtype()
             rounded = kind if issubclass(kind, np.floating) else np.float64
             values = np.where(np.isin(values, self.codes.astype(rounded)), np.nan, values)
@@ -240,7 +240,7 @@ class Numbers:
 
 
 class Categories:
-    """A column of declared categories; each but the first makes a feature of zeros and ones.
+    """A column of declared categories; each category but the first makes a feature of 0 and 1.
 
     Texts are compared byte by byte, integers as their decimal digits and truth values as `false`
     and `true`. Null and undeclared values are missing.
@@ -334,7 +334,7 @@ def is_text(kind: Any) -> bool:
 
 
 def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) -> NDArray[Any]:
-    """Results of `look` for an array; in a dictionary it looks at each entry once."""
+    """Results of `look` for an array; for a dictionary array, each entry is looked up once."""
     import pyarrow as pa
 
     coded = pa.types.is_dictionary(cells.type)
@@ -360,7 +360,7 @@ def _numbers(cells: Any) -> NDArray[Any]:
 
 
 def _read_numbers(texts: Any) -> NDArray[np.float64]:
-    """Numbers from texts, each rounded to the nearest double, however it is parsed."""
+    """Numbers from texts: the nearest doubles, whichever parser reads a text."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -439,7 +439,7 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **data: Any) -> T:
     """Result of a scikit-learn call; if it refuses the data, the error quotes no cell.
 
-    The data and the values `beside` them must have one index of rows.
+    The data and the values in `beside` must have the same row index.
     """
     require_aligned(**data, **(beside or {}))
     found: Any = None
@@ -458,12 +458,12 @@ def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **d
     numbers = ": Complex data not supported" if "complex" in text else ""
     whole = f"finite numbers without NaN{argument}, got {text}{numbers}"
     text = whole if text else f"acceptable to scikit-learn: {error}"
-    # Outside the handler, so that the error does not carry the one with the values.
+    # Outside the handler, so that the error does not carry the original one, which quotes values.
     raise kind(f"{' and '.join(data)} must be {text}")
 
 
 def require_aligned(**data: Any) -> None:
-    """Refuse masked or lazy data, and an index of rows that differs from the first index."""
+    """Refuse masked or lazy data, and data with another row index than the first data."""
     first, rows = "", None
     for name, value in data.items():
         require_unmasked(name, value)
@@ -481,7 +481,7 @@ def require_aligned(**data: Any) -> None:
 
 
 def _faults(name: str, value: Any, *, cells: bool) -> str:
-    """Non-numeric types and, if cells are asked for, places of values that are not finite."""
+    """Non-numeric types and, if `cells` is true, the places of values that are not finite."""
     if value is None or issparse(value):
         return ""
     framed = hasattr(value, "columns")

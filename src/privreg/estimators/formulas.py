@@ -1,7 +1,7 @@
 """Formulas: terms of single records, as in R and patsy, with bounds by interval arithmetic.
 
-formulaic parses the text. A term depends only on its record and on declared bounds. Terms that
-learn from the table, such as a scale or undeclared levels, are refused by name.
+formulaic parses the text. A term depends only on its record and on declared bounds. Functions that
+learn from the table, such as `scale`, and undeclared levels are refused.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ OPERATORS: dict[type, Callable[..., Any]] = {
 LEARNING = ("scale", "center", "bs", "cr", "cc", "cs", "te", "poly", "mean", "std", "lag", "cut")
 MOST_POWER = 12
 Range = tuple[float, float]
-# What acts on numbers, or on their ranges.
+# Function of numbers, or of their ranges.
 Act = Callable[..., Any]
 
 
 class Design(NamedTuple):
-    """Terms of a formula: products of `factors`, which are expressions or marks of a category.
+    """Terms of a formula: products of `factors`, which are expressions or indicators of a category.
 
     `aim` is the column of the label, and `label` the formula's left side.
     """
@@ -109,7 +109,7 @@ class _Reader(dict[Any, Range]):
 
     def __init__(self, bounds: Mapping[str, Any]) -> None:
         self.bounds, self.used, self.factors = bounds, dict[str, Any](), dict[str, Any]()
-        # Names of the factors that one of categories makes, the reference's first, all and marked.
+        # Per categorical factor: indicators of all levels, reference first, and of all others.
         self.levels: dict[str, tuple[list[str], list[str]]] = {}
 
     def __missing__(self, key: Any) -> Range:
@@ -117,17 +117,17 @@ class _Reader(dict[Any, Range]):
             return 0.0, 1.0
         column = self.column(key)
         if not isinstance(column, Numbers):
-            raise _refused("only numbers in expressions, or C(...)", f"the categories {key!r}")
+            raise _refused("numeric columns, or C(name) for categories", f"the categories {key!r}")
         return column.low, column.high
 
     def column(self, name: str) -> Any:
-        """Reader of a column, which is used."""
+        """Reader of a column, which then counts as used."""
         if name not in self.bounds:
             raise ValueError(f"bounds must name every column of the formula, got none for {name!r}")
         return self.used.setdefault(name, declared_column(name, self.bounds[name]))
 
     def factor(self, parsed: Any) -> str:
-        """Name of a factor, which is an expression or makes one for each category."""
+        """Name of a factor: an expression, or a categorical factor with an indicator per level."""
         text, reference = str(parsed.expr), None
         lookup = parsed.eval_method.name == "LOOKUP"
         node = ast.Name(text) if lookup else ast.parse(text, mode="eval").body
@@ -185,10 +185,10 @@ class _Reader(dict[Any, Range]):
 
 
 def _codings(names: Sequence[str], used: set[frozenset[str]]) -> list[dict[str, bool]]:
-    """Codings of a term's categories, True for all levels, that add to the span of those used.
+    """Codings of a term's factors (True: all levels) that extend the span of the `used` products.
 
-    A subset of the factors stands for products without references. If the same subset plus one
-    factor occurs too, that factor gets all its levels (patsy's algorithm).
+    A subset of the factors stands for products of indicators without reference levels. If the same
+    subset plus one factor occurs too, that factor gets all its levels (patsy's algorithm).
     """
     subsets = [frozenset(c) for size in range(len(names) + 1) for c in combinations(names, size)]
     left = [dict.fromkeys(each, False) for each in subsets if each not in used]
@@ -256,7 +256,7 @@ def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
             way = ", which learns from the table: write public numbers, as I((a - 50) / 10)"
             why = way if name in LEARNING else ""
             listed = f"numbers, + - * / **, {', '.join(FUNCTIONS)}, I, Q and C"
-            raise _refused(f"terms of one record: {listed}", f"{name!r}{why}")
+            raise _refused(f"terms of single records: {listed}", f"{name!r}{why}")
     raise _refused(f"only + - * / and powers from 1 to {MOST_POWER}", short(ast.unparse(node)))
 
 
@@ -265,13 +265,13 @@ def _called(function: ast.expr) -> str:
 
 
 def _power(base: Any, power: int, act: Act) -> Any:
-    """Powers by products, which do not depend on a number's place in an array."""
+    """Power as repeated products, whose result does not depend on the place in an array."""
     size = base if power % 2 else act(abs, base)
     return act(lambda own: math.prod([own] * power), size)
 
 
 def _apply(call: Callable[[float], float], own: Any) -> Any:
-    """Function of each number by itself: NumPy's may depend on the place in an array."""
+    """Function of each number by itself: NumPy's result may depend on the place in an array."""
     if isinstance(own, np.ndarray):
         return np.fromiter((_apply(call, each) for each in own.tolist()), float, len(own))
     try:
@@ -303,7 +303,7 @@ def read_hypotheses(hypotheses: Any, names: Sequence[str]) -> tuple[FloatArray, 
             values.append(_value(node, known, operator.call) * np.ones(k + 2))
         constant = np.array(values)[:, 0]
         rows = np.array(values)[:, 1:-1] - constant[:, None]
-        # What is linear has at any point the value that those at the axes give.
+        # The values at 0 and at the unit vectors determine a linear function everywhere.
         last = np.isclose(np.array(values)[:, -1], constant + rows @ points[-1])
         if not np.all(last & np.any(rows, axis=1)):
             raise ValueError

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from privreg.methods.method import Fitted, Method
 
 FloatArray = NDArray[np.float64]
-# Shares of the budget for the number of records under add-remove, and at least for quality.
+# Share of the budget for the number of records under add-remove; least share for quality.
 COUNT_SHARE, LEAST_SHARE = 0.01, 1e-10
 CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
 INPUTS = "each row's values depend on that row alone, unlike values of a scaler fitted to the table"
@@ -72,10 +72,10 @@ CLONES = (
     "fit spends the whole budget, and costs add up; `odometer=Odometer(limit=...)` sets a limit"
 )
 ROWS_OF_CLONES = (
-    "clones of one estimator, or one object, are fitted repeatedly without groups, so privacy is "
-    "for rows: cross-validation does not pass groups on. Declare unit='row' or unit='person'"
+    "clones of one estimator, or one object, are fitted repeatedly without groups, so privacy "
+    "covers rows alone: cross-validation does not pass groups on. Declare unit='row' or 'person'"
 )
-# Number of clones of an estimator with what they warned of, and of its fits, beside the objects.
+# Per estimator: number of its clones with the warnings already issued, and number of its fits.
 _clones: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _fits: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
 
@@ -127,7 +127,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         numbers. An example is `plan_run(problem, budget).best.method`, for a problem in the units
         of the bounds (`estimators.outlook.problem_in_bounds`).
     release : {"last", "all"}
-        Iterates that the fitted object keeps; the privacy cost is the same.
+        The fitted object keeps the last iterate or all iterates, at the same privacy cost.
     random_state : int, optional
         Seed of the noise, for tests. A seeded fit is not private, and a warning says so.
     odometer : Odometer, optional
@@ -160,8 +160,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with more ρ than zCDP alone
     would allow (`Budget.gaussian`). The number of records is public except under add-remove. The
     blank record of zero-out is a row of zeros in the units of the bounds, including the intercept's
-    entry. An exception depends on the data if they hold non-finite values. An exception after noise
-    was drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
+    entry. An exception about non-finite values depends on the data. An exception after noise was
+    drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
 
     A record of weight w enters as its row in the units of the bounds times √(w/W). The product is
     no longer than the row itself. The weight is as private as the record's other values.
@@ -252,15 +252,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Fit and spend the whole budget; a failed fit leaves the object unchanged.
 
-        Rows with missing values are refused. The blank record of zero-out is an incomplete record
-        of `fit_table`. Without an intercept it is also a row of zeros if all bounds include 0.
+        Rows with missing values are refused. Under zero-out, an incomplete record of `fit_table`
+        counts as blank. Without an intercept, so does a row of zeros if all bounds include 0.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
-            Features; with a formula or declared categories a frame, read as in `fit_table`.
+            Features. A formula or categories need a frame, which is read as in `fit_table`.
         y : array_like, shape (n,)
-            Labels; with a formula the column on its left side, by default taken from the frame.
+            Labels. With a formula: the column on its left side, by default taken from the frame.
         sample_weight : array_like, shape (n,), optional
             Finite weights, clipped to [0, `weight_bound`]. A weight may depend on its own record
             alone, so do not scale weights to a sum. Records of weight 0 still count as records.
@@ -275,7 +275,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.tables import HeldTable, TableSamples, private_quality
 
         found, share = self._unfitted(quality_share, groups=groups, weights=sample_weight)
-        # Under add-remove the number of rows is private: no table is refused for it.
+        # Under add-remove the number of rows is private: no table is refused because of it.
         least = 0 if found._budget().neighbours is Neighbours.ADD_REMOVE else 1
         options: Any = {"y_numeric": True, "dtype": np.float64, "ensure_min_samples": least}
         beside = {"sample_weight": sample_weight, "groups": groups}
@@ -343,7 +343,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         table : path, data frame or Table
             A `.parquet` or `.csv` file, a folder of either, or a frame that narwhals reads.
         label : str
-            Column of the label; not needed with a formula. `feature_bounds` may hold its bounds.
+            Column of the label, not needed with a formula. `feature_bounds` may include the label.
         weight : str, optional
             Column of weights, not a feature or the label; clipped to [0, `weight_bound`].
         quality_share : float
@@ -357,7 +357,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Guarantee
         ---------
-        As for the class. All noise is drawn in this process, and none of it is sent. Workers send
+        The guarantee of the class. All noise is drawn in this process and stays here. Workers send
         exact sums, which are not private. Workers, their logs and the network are trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
@@ -382,7 +382,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return self._take(found)
 
     def _frame_names(self, X: Any) -> list[str] | None:
-        """Features and label of a formula, or of a frame with categories; None for others."""
+        """Columns (features, label) that a formula or a frame with categories needs; else None."""
         from privreg.estimators.columns import is_categories
         from privreg.estimators.tables import frame_columns
 
@@ -417,7 +417,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             aim, used = number_column("label_bounds", label, used[label]), {**used}
             del used[label]
         if isinstance(table, HeldTable):
-            # Of a whole schema, the columns of the frame.
+            # Bounds may cover a whole schema: take those of the frame's columns.
             used = {name: used[name] for name in table.schema.names if name in used}
         wanted = [*(used if isinstance(used, Mapping) else ()), label]
         source = open_rows(table, wanted if weight is None else [*wanted, weight])
@@ -476,7 +476,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         budget, seed = self._budget(), self.random_state
         source = SECRET if seed is None else Seeded(int(seed))
         gaussian = self.settings is None or self.settings.gaussian_dp
-        # A method that only adds Gaussian noise may spend more.
+        # A method that only adds Gaussian noise may spend more ρ.
         budget = left = budget.gaussian() if gaussian else budget
         seeded, unit = isinstance(source, Seeded), "row" if persons is None else "person"
         private_size = budget.neighbours is Neighbours.ADD_REMOVE
@@ -491,7 +491,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             known = Declared(Bounds(frame.feature_norm, 1.0), sample_size=count, **given)
             return outlook, doubts, outlook.settings.prepare(samples, left, known)
 
-        # What public numbers decide may be refused before anything is spent.
+        # Before anything is spent, refuse settings that public numbers alone rule out.
         prepared = None if private_size else prepare(float(records))
         if self.odometer is not None:
             cost = PrivacyStatement(budget, unit, (("fit", budget),), (), seeded, gaussian)
@@ -520,7 +520,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             seeded=seeded,
             gaussian_dp=self.settings_.gaussian_dp,
         )
-        # A user who reads one of them needs no second warning of the same.
+        # Doubts about the plan become one warning.
         doubts = hopeless(fit, count, doubts)
         if self.quality_ is not None and replace(self.quality_, harmful=0.0).warnings:
             harmful = harmful_share(fit, frame, self.settings_)
@@ -560,7 +560,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
                 f"delta, but not both; got {'neither' if self.budget is None else 'both'}"
             )
-        # Of every share of which noise can be drawn.
+        # A budget for which noise can be drawn, whatever its source.
         require_scale("budget: rho", require_instance("budget", self._budget(), Budget).rho)
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
@@ -611,12 +611,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # Of a few rows nothing can be said in private.
+        # A private fit of a few rows says nothing.
         tags.regressor_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
 
-    # Answers, functions of what was released and of what is public.
+    # Results: functions of released values and of public ones.
 
     def predict(self, X: Any) -> FloatArray:
         """Predicted labels, shape (n,), for features of shape (n, p)."""
@@ -628,8 +628,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
-        A single row has no R² and is refused, as are labels beyond double precision. With a
-        formula, y is the column on its left side, by default from X. `private_score` is private.
+        A single row has no R² and is refused. So are labels beyond double precision. With a
+        formula, y is the column on its left side, by default from X. See `private_score`.
         """
         from privreg.estimators.tables import open_frame
 
@@ -649,7 +649,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def private_score(
         self, X: Any, y: Any = None, *, budget: Budget, sample_weight: Any = None, threads: int = 2
     ) -> Release[TableScore]:
-        """Noisy mean squared error and R², private for rows; the odometer counts the budget.
+        """Noisy mean squared error and R², private for single rows; the odometer counts the cost.
 
         Predictions and labels are clipped to the label's bounds. Incomplete records are ignored,
         and records are weighted as in the fit. X is an array, a frame, a path or a `Table`. If X
@@ -741,7 +741,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if self.weight_bound_ is None and (found := explained(self._fitted)[1]) >= 0:
             return found
-        why = "of features that noise does not hide; private_score releases R² for a further budget"
+        why = "if noise hides no feature; private_score releases R² for a further budget"
         raise AttributeError(f"rsquared is released by unweighted least squares {why}")
 
     def confidence_intervals(
@@ -756,7 +756,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         level : float
             Nominal coverage in (0, 1).
         target : {"population", "empirical"}
-            Coefficients of the population behind the records, or of these records without noise.
+            The coefficients of the population, or of a fit to these records without noise.
             `least_squares_intervals` and `population_intervals` state the assumptions.
         """
         from privreg.estimators.report import NamedIntervals
@@ -769,7 +769,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def intervals_at(
         self, X: Any = None, level: float = 0.95, target: Target = "population"
     ) -> CoefficientIntervals:
-        """Intervals for the mean β_0 + xᵀβ at given rows, not for a single label.
+        """Intervals for the mean label β_0 + xᵀβ at given rows, not for a single label.
 
         Parameters
         ----------
@@ -800,8 +800,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def covariance(self, target: Target = "population") -> CoefficientCovariance:
         """Covariance of the coefficients and, last, of the intercept if there is one.
 
-        `total` is the sum of `sampling` and `privacy`; none has a further privacy cost. The roots
-        of the diagonal of `total` are the standard errors of `confidence_intervals(target=target)`.
+        `total` is the sum of `sampling` and `privacy`. The square roots of its diagonal are the
+        standard errors of `confidence_intervals(target=target)`. No further privacy cost.
         """
         check_is_fitted(self)
         matrix, _ = self._frame().functionals()
@@ -812,7 +812,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Summary:
         """Tests and intervals for linear combinations of coefficients, as in statsmodels.
 
-        Estimates are left minus right sides, tested one by one at no further privacy cost.
+        Each hypothesis is tested alone, on its left minus right side, at no further privacy cost.
         Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R of R β = 0, intercept last.
         """
         from privreg.estimators.formulas import read_hypotheses
@@ -829,8 +829,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def wald_test(self, hypotheses: Any, target: Target = "population") -> WaldTest:
         """Joint test of `hypotheses`, given as in `t_test`, allowing for privacy noise and bias.
 
-        The p-value is the interval's for one hypothesis; for several it is twice the smaller of the
-        F and Bonferroni p-values. It is 1 if an interval is infinite. Free of privacy cost.
+        One hypothesis has the p-value of `t_test`; several have twice the smaller of the F and
+        Bonferroni p-values. The p-value is 1 if an interval is infinite. No further privacy cost.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import joint_test
@@ -854,8 +854,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def summary(self, level: float = 0.95, target: Target = "population") -> Summary:
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
-        `columns` has the numbers, `to_frame()` a DataFrame. A p-value is below α if the interval of
-        level 1 - α excludes 0, and 1 for an infinite interval. No further privacy cost.
+        `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
+        interval of level 1 - α excludes 0, and is 1 for an infinite interval. No further privacy
+        cost.
         """
         from privreg.estimators import report
 
@@ -902,8 +903,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Notes
         -----
         No distribution of errors is assumed: half-widths come from the fit's private histogram
-        (`inference.least_squares_intervals`). A new record of the same population, clipped to the
-        bounds, lies inside with probability `level` or more, on average over records.
+        (`inference.least_squares_intervals`). The interval covers the clipped label of a new record
+        of the population with probability `level` or more, on average over records.
         """
         from privreg.estimators.report import PredictionIntervals
 
@@ -987,9 +988,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             far = np.any(np.abs(features - (low + high) / 2) > 1.5 * (high - low), axis=0)
         if np.any(far):
             where = ", ".join(repr(self._names()[k]) for k in np.flatnonzero(far)[:MOST_COLUMNS])
-            self._warn(
-                [f"rows of X lie far outside the declared bounds of {where}: they extrapolate"]
-            )
+            self._warn([f"predictions extrapolate: X has rows far outside the bounds of {where}"])
         return features
 
     def _frame(self) -> Frame:
@@ -1008,7 +1007,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
 @contextmanager
 def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
-    """Add to any error from here on that the budget counts as spent: it depends on the data."""
+    """Note on any error from here on that the budget counts as spent: errors depend on the data."""
     try:
         yield
     except BaseException as error:
@@ -1018,7 +1017,7 @@ def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
 
 
 def _held(X: Any, names: Sequence[Any], y: Any, sample_weight: Any) -> HeldTable:
-    """Columns of a frame, the last two the label and the weights, if they are given here."""
+    """Columns of a frame; a label or weights given here become the last columns."""
     from privreg.estimators.columns import require_aligned
     from privreg.estimators.tables import HeldTable, open_frame
 

@@ -17,10 +17,10 @@ from privreg.checks import OneProcess, require_choice, require_instance, require
 from privreg.privacy.budget import Budget
 from privreg.privacy.release import NOT_PRIVATE, Release
 
-# What a sum of shares may exceed the whole by, in rounding.
+# Relative rounding error by which a sum of shares may exceed the whole.
 ROUNDING = 1e-12
 DELTA = 1e-6
-# What a file that is no fit's raises where it is read.
+# Errors raised when a file that holds no fit is read.
 UNREADABLE = (KeyError, TypeError, AttributeError, ValueError, OverflowError, RecursionError)
 
 
@@ -66,7 +66,7 @@ class PrivacyStatement:
         return self.budget.root if self.gaussian_dp else inf
 
     def epsilon(self, delta: float = DELTA) -> float:
-        """Least known ε at δ; exact if the method only adds Gaussian noise."""
+        """Smallest ε known to hold at δ; exact if the method only adds Gaussian noise."""
         budget = self.budget
         known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
         return known(delta=delta)
@@ -103,9 +103,9 @@ class Odometer(OneProcess):
 
     Source
     ------
-    Budgets chosen on the way, within a limit: Whitehouse, Ramdas, Rogers and Wu (2023) for zCDP,
-    Smith and Thakurta (2022) for Gaussian DP. Fixed ones: Bun and Steinke (2016), Lemma 2.3; Dong,
-    Roth and Su (2022), Corollary 3.3.
+    Budgets chosen from earlier results, within a limit: Whitehouse, Ramdas, Rogers and Wu (2023)
+    for zCDP, Smith and Thakurta (2022) for Gaussian DP. Fixed budgets: Bun and Steinke (2016),
+    Lemma 2.3; Dong, Roth and Su (2022), Corollary 3.3.
 
     Examples
     --------
@@ -198,7 +198,7 @@ class Odometer(OneProcess):
         for first in self._costs[:1]:
             if cost.unit != first.unit:
                 raise ValueError(f"unit must be {first.unit!r} in all fits, got {cost.unit!r}")
-            # Which of two conversions holds must not be chosen from a result.
+            # The conversion must not be chosen after seeing a result.
             stated = self.limit is not None and self.limit.gaussian().rho > self.limit.rho
             if stated and cost.gaussian_dp != first.gaussian_dp:
                 kinds = ("no known Gaussian DP", "Gaussian DP")
@@ -206,7 +206,7 @@ class Odometer(OneProcess):
                 raise ValueError(f"fit must have {wanted}, like earlier fits, got {got}")
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
-        """Limit of such fits in ρ: more where they only add Gaussian noise."""
+        """Limit in ρ of fits of this kind; larger if they only add Gaussian noise."""
         if self.limit is None:
             return inf
         gaussian = all(each.gaussian_dp for each in costs[:1])
@@ -216,7 +216,7 @@ class Odometer(OneProcess):
 def read_statement(fit: str | Path) -> PrivacyStatement:
     """Privacy statement of a file that `privreg fit --output` wrote."""
     try:
-        # As bytes, of which JSON tells the encoding, with a mark or without.
+        # As bytes: JSON detects the encoding, with a byte-order mark or without.
         found = json.loads(Path(fit).read_bytes())["privacy"]
         relation = {"neighbours": found["neighbours"]}
         spent = tuple(
@@ -227,7 +227,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         mu = inf if found["mu"] is None else float(found["mu"])
         statement = PrivacyStatement(
             with_secret_noise=Budget.zcdp(total if seeded else found["rho"], **relation),
-            # Where none is stated, a table in a file was fitted, which has no persons.
+            # A fit without a stated unit is of a table in a file, which has no persons.
             unit=require_choice("unit", found.get("unit", "row"), ("row", "person")),
             spending=spent,
             assumptions=tuple(map(str, found["assumptions"])),
@@ -236,10 +236,10 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         )
         epsilon = inf if found["epsilon"] is None else float(found["epsilon"])
         rho = statement.with_secret_noise.rho
-        # False of NaN and of infinite sums as well.
+        # False for NaN and for infinite sums as well.
         follows = abs(total - rho) <= ROUNDING * min(total, rho)
         follows &= mu == inf or isclose(mu, statement.with_secret_noise.root)
-        # Another release may convert a little better.
+        # Another version may convert a little better.
         follows &= isclose(epsilon, statement.epsilon(found["delta"]), rel_tol=1e-6)
     except (OSError, *UNREADABLE):
         found = short(str(fit))
@@ -325,7 +325,7 @@ def _sum(costs: tuple[PrivacyStatement, ...] | list[PrivacyStatement]) -> float:
 
 
 def _elsewhere(limit: Budget | None, costs: tuple[PrivacyStatement, ...]) -> Odometer:
-    """Odometer in another process: it shows the counts at its sending and refuses new ones."""
+    """Odometer in another process: it shows the counts as they were sent, and refuses new fits."""
     found = Odometer(limit)
     found._costs, found._process = list(costs), None
     return found

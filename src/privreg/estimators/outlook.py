@@ -1,7 +1,7 @@
 r"""Settings of the estimator and their predicted error, from public numbers alone.
 
-These are the number of records, the number of coefficients, and the budget. By convention, bounds
-are ±4 standard deviations, and the features explain 40 to 90 % of the labels' variance.
+These numbers are the counts of records and coefficients, and the budget. By convention, bounds are
+±4 standard deviations, and the features explain 40 to 90 % of the labels' variance.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ HOPELESS = (
     "the released fit is indistinguishable from noise and likely worse than predicting the mean: "
     "use more records, a larger budget, fewer features or narrower bounds"
 )
-# Share of the labels' variance that is explained: where settings are compared, and the range.
+# Explained share of the labels' variance: the value for comparing settings, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
-# Bounds hold so many standard deviations.
+# Assumed half-width of the bounds, in standard deviations.
 DEVIATIONS = 4.0
 ROWS = 96
-# Budgets that are asked for the least one that is worth it: so many doublings.
+# Doublings of the budget that are tried in search of the least worthwhile one.
 DOUBLINGS = 24
-# A step beyond the end of a ladder of shares is worth a gain of a hundredth.
+# A step beyond the end of a ladder of shares must gain 1 %.
 GAIN = 0.99
 MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
     tuple({"gram_share": share} for share in (0.05, 0.16, 0.3)),
@@ -139,7 +139,7 @@ def forecast(
 ) -> tuple[Outlook, list[str]]:
     """Outlook of a fit in a frame, and the warnings about it."""
     if budget.neighbours is Neighbours.ADD_REMOVE:
-        # A noisy number: a plan for two digits of it serves many fits.
+        # The number is noisy: a plan for its first two digits serves many fits.
         sample_size = max(1, int(float(f"{sample_size:.2g}")))
     size = sample_size, frame.dimension, budget
     found = outlook(*size, intercept=frame.intercept, target=target, settings=settings)
@@ -183,8 +183,8 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
     V is the covariance of φ̂ = W⁻¹θ̂, in coordinates with the rows' second moment near the
-    identity. m is the direction of the intercept, and e the edge of the curvature's noise. On
-    average the right side is half of the sum of the signal and tr V.
+    identity. The direction of the intercept is m, and e the spectral edge of the curvature's noise.
+    On average the right side is half of (signal + tr V).
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -213,8 +213,8 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    θ solves Σ x r = 0 over all records, θ′ over all records outside T, a share s. M = (W Wᵀ)⁻¹ is
-    the second moment of the rows. Rows lie in [-1, 1], and residuals in the label's width of 2.
+    θ solves Σ x r = 0 over all records, θ′ without T, a share s of the records. M = (W Wᵀ)⁻¹ is the
+    second moment of the rows. Entries of rows are at most 1, and residuals 2, the label's width.
     """
     if not hasattr(fit, "whitening"):
         return inf
@@ -226,7 +226,7 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
 
 
 def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
-    """The default, or the best of a search along one share after another."""
+    """The default, or the best settings of a search that changes one share after another."""
     default = PrivateHuber.default(sample_size=n, dimension=p, budget=budget)
     if n < 2 or p > MOST_RATIO * n:
         return default
@@ -241,7 +241,7 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
         return found[settings].excess_risk * (1.0 if found[settings].holds else doubt)
 
     def changed(changes: dict[str, Any]) -> PrivateHuber:
-        """The best settings so far with other shares, and the best clip for what is left."""
+        """The best settings so far with other shares, and the best clip for the budget left."""
         try:
             moved = replace(best, **changes)
         except ValueError:
@@ -268,14 +268,14 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
         best = min((best, *map(changed, ladder)), key=value)
         while value(past := further(ladder), inf) < GAIN * value(best):
             best = past
-    # Numbers that are not to be relied on are no reason to leave what is known to be sound.
+    # Unreliable predictions are no reason to leave sound default settings.
     return best if value(default) > WORTH * value(best, inf) else default
 
 
 def _floor(problem: Problem, price: float) -> float:
     """Excess risk if the final steps had the whole budget and scales were free.
 
-    `price` is the variance of a step by private noise over that by rows, for each squared width.
+    `price` × width² is a step's private variance divided by its sampling variance without clips.
     """
     width = np.geomspace(0.1, 4.0, 60)
     share, square = noise_moments(width, label_noise_std=1.0)
@@ -289,7 +289,7 @@ def problem_in_bounds(
     """Conventional problem for a table, in the units of its declared bounds.
 
     A plan for this problem has settings for the rows that `PrivateLinearRegression` fits. The
-    features explain a `share` of the labels' variance, equally. `dimension` counts the intercept.
+    features explain equal parts of a `share` of label variance. `dimension` counts the intercept.
 
     Examples
     --------

@@ -65,7 +65,7 @@ tbody th{{min-width:0}}}}
 $parts
 </main></body></html>""")
 READING = (
-    'Standard errors include sampling and privacy noise; "by noise" is the share of privacy noise.',
+    'Standard errors include sampling and privacy noise; "by noise" is its share of the variance.',
     "P-values match the intervals, which also allow for bias and for noise in the standard errors.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
@@ -101,7 +101,7 @@ class Summary:
         """
         found = self.intervals
         unknown = np.full(found.centre.size, np.nan)
-        # A standard error that noise hides is not one to divide by.
+        # Do not divide by a standard error that noise hides.
         known = np.isfinite(found.half_width) & (found.standard_error > 0)
         numbers = {
             "estimate": found.centre,
@@ -169,12 +169,12 @@ class NamedIntervals(CoefficientIntervals):
 
 
 class WaldTest(NamedTuple):
-    """Joint test of q hypotheses; `statistic` is the squared distance in standard errors / q."""
+    """Joint test of q hypotheses; `statistic` is (distance in standard errors)² / q."""
 
     statistic: float
     degrees_of_freedom: tuple[int, float]
     p_value: float
-    reason: str = ""  # why nothing can be tested
+    reason: str = ""  # reason why no test is possible
 
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.0005 else f"p = {self.p_value:.3f}"
@@ -258,7 +258,7 @@ def escape(text: str) -> str:
 
 
 def text_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table, the first column to the left and all others to the right."""
+    """Lines of a table, the first column aligned left and all others right."""
     table = [[printable(cell) for cell in row] for row in (head, *rows)]
     widths = [max(len(row[k]) for row in table) for k in range(len(head))]
     sides = [str.ljust, *[str.rjust] * (len(head) - 1)]
@@ -391,8 +391,9 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 def explained(fit: Fitted) -> tuple[float, float]:
     r"""Residual variance tr B / tr A in the frame, and R², from a released least-squares fit.
 
-    R² compares this variance with φᵀAφ - tr(AV), with φ the coefficients without the mean and V
-    their noise. Both results are NaN for another method, or if noise hides A.
+    R² compares this variance with φᵀAφ - tr(AV). φ is the whitened estimate without the mean's
+    part, V the covariance of its error. Both results are NaN for another method, or if noise hides
+    A.
     """
     if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
         return np.nan, np.nan
@@ -445,7 +446,7 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 class Bar(NamedTuple):
     """A slope as the change in the label across the feature's bounds, with its interval.
 
-    `inner` is the interval of sampling alone, and `noise` the privacy share of variance, or NaN.
+    `inner` is the interval for sampling alone, `noise` privacy's share of the variance, or NaN.
     """
 
     name: str
@@ -527,7 +528,7 @@ def drawn(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]]) -> str:
     except ImportError:
         return ""
     written, unstated = StringIO(), dict.fromkeys(("Creator", "Date", "Format", "Type"))
-    # Equal fits have equal pictures; a font that lacks a name's letter is no reason to have none.
+    # Equal fits give equal pictures. A letter that the font lacks must not prevent the picture.
     equal = rc_context({"svg.hashsalt": "privreg", "svg.fonttype": "none"})
     with equal, warnings.catch_warnings(action="ignore"):
         axes = new_axes(len(bars), len(spending), Figure)

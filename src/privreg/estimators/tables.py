@@ -53,13 +53,13 @@ from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import TIMES, TRUSTED, Release
 
-# Bytes that are read at once, and those of the longest line.
+# Bytes that are read at once, and bytes of the longest line.
 BLOCK = 4 * 2**20
 LONGEST = 2**20
 MARK, GZIP = b"\xef\xbb\xbf", b"\x1f\x8b"
 WIDE_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 SEPARATORS = (",", ";", "\t", "|")
-# Where in a cell a byte stands.
+# Position of a byte in its cell.
 START, PLAIN, QUOTED, CLOSED = range(4)
 NEWLINE, RETURN, QUOTE = 10, 13, 34
 
@@ -81,7 +81,7 @@ class Table(Protocol):
 
 
 class _File:
-    """A file that stays as it is from its opening to the last pass over it."""
+    """A file that must not change between its opening and the last pass over it."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._stamp = path, _stamp(path)
@@ -141,7 +141,7 @@ class CSVTable(_File):
         found = arrow.read_csv(
             pa.py_buffer(lines),
             arrow.ReadOptions(use_threads=False, block_size=len(lines) + 1),
-            # A blank line is a record where there is one column.
+            # In a table of one column, a blank line is a record.
             arrow.ParseOptions(
                 delimiter=self.separator, newlines_in_values=False, ignore_empty_lines=False
             ),
@@ -225,7 +225,7 @@ def _keep_whole(
     kept: NDArray[np.uint8],
     whole: NDArray[np.bool_],
 ) -> int:
-    """Copy whole lines of `data` to `kept`, say which they are, and return their bytes.
+    """Copy whole lines of `data` to `kept`, flag them in `whole`, and return their number of bytes.
 
     After an open quote Arrow continues on the next line, and would merge several records into one.
     """
@@ -256,7 +256,7 @@ def _keep_whole(
                 due = 1
             elif 0xE0 <= byte <= 0xEF:
                 due = 2
-                # No longer form of a shorter one, and no surrogate.
+                # Refuses overlong encodings and surrogates.
                 low, high = (0xA0 if byte == 0xE0 else 0x80), (0x9F if byte == 0xED else 0xBF)
             elif 0xF0 <= byte <= 0xF4:
                 due = 3
@@ -283,7 +283,7 @@ Counts = NDArray[np.int64]
 BATCH = 16_384
 # Bytes that are read ahead, rather than a whole row group.
 BUFFER = 2**16
-# Bytes of a row group's used columns, uncompressed, that may be more than so many times the file's.
+# Most uncompressed bytes of a row group's used columns, and most times their size in the file.
 MOST_BYTES, MOST_TIMES = 2**28, 20
 
 
@@ -303,7 +303,7 @@ class ParquetTable(_File):
         self._sound: tuple[str, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Of many row groups it is long, and a worker that is sent one part reads it once.
+        # The metadata of many row groups are long; a worker that gets one part reads them once.
         return {**vars(self), "_metadata": None}
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
@@ -322,13 +322,13 @@ class ParquetTable(_File):
             used = [each for each in every if each.path_in_schema in names]
             begins += [each.data_page_offset for each in used if each.num_values]
             for each in used:
-                # It leaves out how texts begin, and Arrow makes no dictionary of it.
+                # It omits the common beginnings of texts, and Arrow makes no dictionary of it.
                 if each.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in each.encodings:
                     name = each.path_in_schema
                     raise ValueError(f"column {name!r} must not be encoded as DELTA_BYTE_ARRAY")
             size = sum(each.total_uncompressed_size for each in used)
             if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
-                most = f"{MOST_BYTES >> 20} MiB, or {MOST_TIMES} times its size in the file"
+                most = f"{MOST_BYTES >> 20} MiB, or {MOST_TIMES} times their size in the file"
                 found = f"{size >> 20} MiB in {self.path.name!r}"
                 raise ValueError(f"table must have row groups of at most {most}, got {found}")
         if len(set(begins)) < len(begins):
@@ -495,7 +495,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
 
 
 ENDINGS = (".csv", ".csv.gz", ".parquet")
-# Names that hold no records: what writers, systems and people leave, and hidden files of no table.
+# Files without records: leftovers of writers, systems and people, and hidden files.
 MARKER = re.compile(
     r"_SUCCESS|_(common_)?metadata|README(\.md)?|\._.*|\.(?!.*\.(csv|gz|parquet)$).*"
 )
@@ -507,7 +507,7 @@ def _ending(path: Path) -> str:
 
 
 class _ParsedTable:
-    """Columns of numbers in a temporary file without a name, batch by batch; `Table` by numbers."""
+    """Columns of numbers in an unnamed temporary file, in batches: `Table` by column numbers."""
 
     def __init__(self, width: int, batches: Iterable[list[NDArray[Any]]]) -> None:
         import pyarrow as pa
@@ -538,10 +538,10 @@ class _ParsedTable:
 class TableSamples:
     """Rows of a table in the units of a frame, as `Samples` that are read at each pass.
 
-    An incomplete record is mapped to a row of zeros with label 0, including the intercept's entry,
-    and so counts as absent. `weight` is a column of weights from 0 to their bound. Rows and labels
-    are multiplied by the root of weight divided by bound. With a `design`, the features are its
-    terms. An executor's workers replace threads.
+    An incomplete record becomes a row of zeros (including the intercept's entry) with label 0, and
+    so counts as absent. `weight` is a column of weights from 0 to their bound. Rows and labels are
+    multiplied by √(weight/bound). With a `design`, the features are its terms. An executor's
+    workers replace threads.
 
     Guarantee
     ---------
@@ -573,7 +573,7 @@ class TableSamples:
         self.columns += [] if weight is None else [weight]
         for column in self.columns:
             require_column("columns: a name", column.name, table.schema.names)
-        # The readers look at the columns before any is read.
+        # The table checks the columns before any is read.
         self._encoders()
         for column in self.columns:
             column.require_type(table.schema.field(column.name).type)
@@ -585,7 +585,7 @@ class TableSamples:
 
     def chunks(self) -> Iterator[Chunk]:
         for part in self._encoders():
-            # Of a weighted table a part has the roots of its weights as well.
+            # A part of a weighted table also has the roots of its weights.
             yield from (Chunk(*chunk[:3]) for chunk in self._chunks(part))
 
     def each_part(
@@ -606,8 +606,8 @@ class TableSamples:
     def hold(self, *, most: float) -> tuple[ArraySamples | TableSamples, Counts | None]:
         """Parsed rows kept for later passes, and their `counts`; both are exact, not private.
 
-        Beyond `most` numbers, a table of texts is parsed into a temporary file. Another table is
-        returned unchanged and uncounted.
+        A table of texts with more than `most` numbers is parsed into a temporary file. Any other
+        table of this size is returned unchanged and uncounted.
         """
         size, counts, begin = self.sample_size, self._no_counts(), 0
         if size * self.dimension > most:
@@ -620,7 +620,7 @@ class TableSamples:
             for whole, some in zip(held, (features, labels, *roots), strict=False):
                 whole[begin:end] = some
             begin = end
-        # Without a name for the mapped rows, which nobody else has.
+        # No other code has a reference to the mapped rows, so they need no copy.
         samples = WeightedSamples(*held) if self.weighted else ArraySamples._of_own(*held[:2])
         return samples, counts[:-1]
 
@@ -644,7 +644,7 @@ class TableSamples:
         self._whole(counts)
 
     def _whole(self, counts: Counts) -> Counts:
-        """Counts of the columns, if they are of all rows; how many there are may be private."""
+        """Counts of the columns; an error, without the number, if they do not cover all rows."""
         if counts[-1, 0] != self.sample_size:
             raise ValueError("table must have row_count rows in its parts, got another number")
         return counts[:-1]
@@ -701,7 +701,7 @@ class TableSamples:
         if self.design is not None:
             features = self.design.features(features)
             label = self.design.labels(np.clip(label, *self.columns[-1 - self.weighted].bounds[0]))
-            # Where a function is no number within its bounds, for a rounding.
+            # Rounding may make a function undefined at the ends of its bounds.
             absent |= np.isnan(np.sum(features, axis=0) + label)
         if some := bool(np.any(absent)):
             label = np.where(absent, 0.0, label)
@@ -723,7 +723,7 @@ def _sent(value: Any) -> bytes:
 
 
 def _run_sent(task: bytes, read: bytes) -> Any:
-    """The file of a part is opened where its task runs."""
+    """Run a task on a part; the part's file is opened here, where the task runs."""
     return pickle.loads(task)(pickle.loads(read)())
 
 
@@ -731,11 +731,11 @@ FloatArray = NDArray[np.float64]
 # What each sum is for, and its share of the budget.
 SHARES = {"records": 0.1, "labels": 0.2, "squared labels": 0.2, "squared errors": 0.5}
 CLIPPED = "features, labels and predictions are clipped to the declared bounds, row by row"
-# Standard deviations of noise from which a divisor is told from 0.
+# Standard deviations of noise by which a divisor must exceed 0.
 VISIBLE = 4.0
 ABSENT = "a record with a missing, unreadable or undeclared value in a used column is ignored"
 WEIGHTS = "a record's weight depends on that record alone, and is clipped to [0, weight_bound]"
-# Shares that a warning is worth, by convention, and by how many deviations of noise beyond them.
+# Shares beyond which to warn, by convention, and the margin in deviations of noise.
 WORTH_A_WARNING, MANY, SURE = 0.05, 0.5, 4.0
 
 
@@ -746,8 +746,8 @@ class TableQuality:
     Attributes
     ----------
     incomplete, clipped : dict from str to float
-        Shares of records that the column makes incomplete, and of records (or persons) that its
-        bounds clip. Empty if no budget was spent; arrays have no incomplete records.
+        By column: share of records that it makes incomplete, and share of records (or persons) that
+        its bounds clip. Empty if no budget was spent; arrays have no incomplete records.
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
@@ -770,7 +770,7 @@ class TableQuality:
             f"most records are incomplete because of {lost}, and the estimates are noise: check "
             "the separator, quotes, decimal and thousands marks, blanks and categories": lost,
             f"records are left out as incomplete because of {absent}: the estimates are biased if "
-            "this depends on the value, as with thousands separators": absent,
+            "missingness depends on the value, as with thousands separators": absent,
             f"bounds clip values of {clipped}: the bounds are too narrow or in another unit, or "
             "there are codes for missing values; the estimates are for clipped values": clipped,
         }
@@ -799,11 +799,12 @@ def private_quality(
     ---------
     The shares are ρ-zCDP under the budget's relation. The counts c are the missing and clipped
     cells of each column, and for arrays the clipped cells alone. A record adds 1 to at most one of
-    a column's two counts. `columns` says which have bounds. `sample_size` is public or was released
-    before. For m columns with bounds and k without, the counts of a record have norm at most √(m +
-    k), which is Δ under add-remove. Two records differ most if one is incomplete in every column,
-    like the blank record of zero-out, and the other clipped in all with bounds: Δ = √(2m + k) under
-    the other relations. Without missing cells, a record's counts are m zeros and ones, and Δ = √m.
+    a column's two counts. `columns` says which columns have bounds. `sample_size` is public or was
+    released before. For m columns with bounds and k without, the counts of a record have norm at
+    most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
+    every column, like the blank record of zero-out, and the other clipped in all with bounds. Then
+    Δ = √(2m + k), for the other relations. Without missing cells, a record's counts are m zeros and
+    ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
     square = int(np.sum(1 + np.array(list(columns.values())) * twice))
@@ -907,7 +908,7 @@ def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
     for rows, labels, *_ in chunks:
         present = rows[:, 0] > 0
         root = rows[present, 0]
-        # Clipped again: where bounds are narrow beside their size the frame's rounding leaves them.
+        # Clipped again: rounding may leave bounds that are narrow relative to their size.
         place = (np.clip(labels[present] / root, -1, 1) + 1) / 2
         fitted = np.rint(rows[present] / root[:, None] * UNITS) / UNITS @ parameters
         predicted = (np.clip(fitted, -1, 1) + 1) / 2

@@ -59,7 +59,7 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
         \hat\sigma_j^2 = \frac1{m-1}\sum_{l=1}^m(\theta_j^{(l)} - \bar\theta_j)^2
 
     for two or more replicates (..., m, p) and ℓ in (0, 1). The interval is exact if the replicates
-    are independent Gaussians with one law of mean θ̂.
+    are independent, identically distributed Gaussians of mean θ̂.
 
     Source
     ------
@@ -146,7 +146,7 @@ class IntervalQuality:
 
     coverage: FloatArray  # probability that an interval contains the minimiser, (p,)
     expected_length: FloatArray  # full length in units of a coefficient, (p,)
-    clipping: float = 0.0  # probability that any gradient clips; `coverage` is off by no more
+    clipping: float = 0.0  # probability that any gradient clips; bounds the error of `coverage`
 
 
 def interval_quality(
@@ -190,7 +190,7 @@ def interval_quality(
 
     Source
     ------
-    brown2024, sections 3 and 4.2; its coverage is simulated, the exact one is ours.
+    brown2024, sections 3 and 4.2; the paper simulates coverage, the exact calculation is ours.
     """
     require_instance("law", law, GradientDescentLaw)
     weights = replicate_weights(
@@ -288,7 +288,7 @@ def interval_quality_of_data(
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability (...) that Student's interval from m Gaussian replicates covers its target.
+    r"""Probability, (...), that Student's interval from m Gaussian replicates covers its target.
 
     .. math::
         \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
@@ -390,7 +390,7 @@ def t_quantile(replicates: int, *, level: float) -> float:
 
 
 def _below_upper_end(level: float) -> float:
-    """Probability that is left below the upper end of an interval."""
+    """Probability below the upper end of an interval."""
     return (1 + require_number("level", level, above=0, below=1)) / 2
 
 
@@ -407,7 +407,7 @@ def _of_one_run(
 def _replicates(
     bias: ArrayLike, covariance: ArrayLike, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Bias and root of the covariance for a largest variance of 1, its scale, and Student's t."""
+    """Bias and covariance root scaled to a largest variance of 1, the scale, and Student's t."""
     matrix = require_array("covariance", covariance, shape=(..., None, None))
     m = matrix.shape[-1]
     if m != matrix.shape[-2] or m < 2:
@@ -425,7 +425,7 @@ def _replicates(
     if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")
     scale = np.sqrt(largest)
-    # Apart from `t_quantile`: exact coverages are what simulated intervals are compared with.
+    # Not by `t_quantile`, since exact coverages are compared with intervals that use it.
     quantile = stdtrit(m - 1, _below_upper_end(level))
     relative = np.broadcast_to(shift, matrix.shape[:-1]) / scale[..., None]
     return relative, root, scale, float(quantile)

@@ -35,16 +35,16 @@ from privreg.privacy.budget import Budget, gaussian_noise_std, sum_sensitivity
 from privreg.theory.huber_descent import floored, privacy_covariance, sandwich, shrink_to
 
 FloatArray = NDArray[np.float64]
-# κ₀, the deviations s_δ and the factor of `LeastSquaresLaw.largest_bias`; then the deviations of
-# its own noise by which aᵀBa may lie below what is seen of it. Chosen on tables, coverage of the
-# worst slope against length: benchmarks/interval_constants.py shows both at other values.
+# κ₀, the multiple of s_δ and the factor in `LeastSquaresLaw.largest_bias`; then the deviations of
+# noise by which aᵀBa may lie below its noisy value. Chosen on tables, for coverage of the worst
+# slope and length: benchmarks/interval_constants.py shows both at other values.
 LEAST, SURE, GAIN = 0.3, 1.5, 8.0
 BELOW = 0.3
 NOISY = "the feature is hidden by the noise of the second moments"
 COLLINEAR = "the feature is collinear with others, up to the noise"
 UNSEEN = "too few rows for this budget to show the tail of the residuals"
 UNCERTAIN = "the noise hides the standard error"
-# Deviations of their noise by which counts must reach the level of new observations: a convention.
+# Counts must exceed the level of new observations by so many deviations of noise (a convention).
 COUNT_MARGIN = 1.0
 
 
@@ -70,9 +70,9 @@ def least_squares_intervals(
     Notes
     -----
     If noise hides the counts, the tail is assumed to continue no heavier than a power law. The
-    effect of rows beyond it is not bounded if noise hides their number. The share κ of the largest
-    bias on a slope was chosen on tables and is not a bound. It is small if a robust fit agrees
-    about the slope, larger if not, and 1 along the mean.
+    effect of rows beyond it is not bounded if noise hides their number. The factor κ in the largest
+    bias of a slope (`largest_bias`) was chosen on tables and is not a bound. It is small if a
+    robust fit agrees about the slope, larger if not. Along the mean it is 1.
     """
     rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
@@ -81,7 +81,7 @@ def least_squares_intervals(
     error, privacy, bias = np.zeros((3, len(rows)))
     degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
     each = fit.settings.scale_share / (fit.settings.warm_up_steps + 1)
-    # Of a count in the histogram of residual scales, which is more than in the tail's.
+    # Noise of a count in the histogram of residual scales; it exceeds the tail histogram's noise.
     std = fit.tail.counts.noise_std * max((1 - SQUARE) * fit.settings.tail_share / each, 1.0) ** 0.5
     unseen = scale_is_hidden(noise_std=std, sample_size=fit.sample_size)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
@@ -149,21 +149,21 @@ def new_observations(
         \qquad z = W^\top x,\ s = \min(1, R/\|z\|)
 
     θ_H is the robust start, R the `cap`, and t the quantile of level ℓ of q/√p from its private
-    histogram: a share ℓ of the records has q = ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must be one of
-    rows, since products of persons are sums over their rows. Half-widths are infinite if noise
-    hides the quantile. Shorter rows get longer intervals, and longer rows no shorter ones; this
-    only adds coverage.
+    histogram: a share ℓ of the records has q = ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must protect
+    rows, since a person's product sums over the person's rows. Half-widths are infinite if noise
+    hides the quantile. Rows with ‖z‖s² < √p get longer intervals, and no other rows get shorter
+    ones; this only adds coverage.
 
     Notes
     -----
     Coverage ℓ is for a new record from the same population. It is an average over rows x, as in
-    conformal prediction, and not the coverage at a stated x. The factor for the rows' own part in
-    θ_H is the factor of least squares. Counts must exceed ℓ by a deviation of their noise. Within a
-    bin, counts are taken as even in log q, which adds coverage in a tail.
+    conformal prediction, and not the coverage at a stated x. The last factor, for the rows' own
+    part in θ_H, comes from least squares. The counted share must exceed ℓ by a deviation of its
+    noise. Within a bin, log q is taken as uniform, which adds coverage in a tail.
 
     Source
     ------
-    Ours; scores over a length are those of normalised conformal prediction (Lei et al. 2018).
+    Ours; normalised conformal prediction divides scores by a length, too (Lei et al. 2018).
     """
     p, n = fit.parameters.size, fit.sample_size
     points = np.ascontiguousarray(rows)
@@ -184,7 +184,7 @@ def new_observations(
 
 
 class RobustDifference(NamedTuple):
-    """χ² test for a difference of a robust fit's slopes; it ignores the bias of clipping."""
+    """χ² test whether robust slopes equal the least-squares slopes; it ignores clipping bias."""
 
     statistic: float
     degrees_of_freedom: int
@@ -246,9 +246,9 @@ class LeastSquaresLaw:
     second_moment: FloatArray  # B
     privacy: FloatArray  # V, covariance of the last iterate about the minimiser on these records
     curvature_noise: float  # standard deviation of the noise that is left in uᵀAu
-    excess: float  # m₁, bound on the mean of what the clip cuts off, of a gradient over √p
-    hidden: float  # h, the same of records that no count shows, not in m₁
-    rare: bool  # whether these outweigh all others
+    excess: float  # m₁, bound on the mean excess of a gradient over the clip, divided by √p
+    hidden: float  # h, the same for records that no count shows, which m₁ excludes
+    rare: bool  # whether hidden records may outweigh all others
     constant: FloatArray  # unit vector m along the whitened mean row; 0 without intercept
     moved: FloatArray  # δ, by which the wide steps have moved the robust start
     moved_noise: float  # standard deviation of uᵀδ for a unit vector u
@@ -262,16 +262,16 @@ class LeastSquaresLaw:
         return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
     def largest_bias(self, direction: FloatArray, slope: FloatArray) -> float:
-        r"""Largest bias of a coefficient by the clip, along a direction u with the slope a = A⁻¹u.
+        r"""Largest bias by the clip of the coefficient along a direction u, with a = A⁻¹u.
 
         .. math::
             b = (m_1\kappa + h\kappa_h)\|a - m m^\top a\| + (m_1 + h)|m^\top a|, \qquad
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
-        If the tail biases a coefficient, so does the part beyond the start's narrow clip t_H: the
-        start then differs along this coefficient. κ₀ = .3 with an intercept, else 1. κ_h is at
-        least 1, and √p if hidden records outweigh all others: ones among zeros may be alike.
+        If the tail biases a coefficient, the start's narrow clip t_H biases it more, so the start
+        differs. κ₀ = .3 with an intercept, else 1. κ_h is at least 1. It is √p if hidden records
+        (such as rare labels of 1, with similar rows) outweigh all others.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:
@@ -329,7 +329,7 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
     """Whitened move of the wide steps from the start, and its variance along a coordinate.
 
-    The two fits share their rows: half of one's sampling variance stands for the difference's.
+    The two fits share their rows, so the difference has about half of one's sampling variance.
     """
     moved = np.asarray(np.linalg.solve(fit.whitening, fit.moved), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
@@ -337,7 +337,7 @@ def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:
-    """tr(B)/p. The scale after the warm-up is that of most rows: least squares' is no less."""
+    """tr(B)/p, at least a quarter of the squared scale of most rows after the warm-up."""
     found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.tail_clip**2
     return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
 
@@ -345,7 +345,7 @@ def _mean_square(fit: LeastSquaresFit) -> float:
 def _along(
     fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
 ) -> LeastSquaresLaw | None:
-    """`ShrunkMoments.along` of this law; the value of long rows counts where that is more."""
+    """`ShrunkMoments.along` for this law; the value from long rows replaces a smaller limit."""
     unit = direction / np.linalg.norm(direction)
     value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
     if value <= VISIBLE * std:
@@ -369,8 +369,8 @@ def _along(
 def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
     r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u from shortened long rows.
 
-    By Cauchy and Schwarz: ℓ_u is the curvature lost along u, beyond noise, and ℓ that of a typical
-    direction: rows that lose some have squares of at least R₁², and so are a share of ℓp/R₁².
+    By the Cauchy–Schwarz inequality. ℓ_u is the curvature lost along u, beyond noise, ℓ the typical
+    loss. Rows that lose some have squares of at least R₁², so their share is ℓp/R₁².
     """
     p, unit = fit.parameters.size, direction / np.linalg.norm(direction)
     typical = float(np.trace(fit.curvature.value)) / p

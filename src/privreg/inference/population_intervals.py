@@ -35,14 +35,14 @@ from privreg.theory.huber_descent import (
 )
 
 FloatArray = NDArray[np.float64]
-# Deviations of a direction's own noise: what it must exceed to be seen, which noise alone does in
-# one of 20, and how far shrinkage may take it, a convention.
+# Deviations of a direction's own noise: by how many it must exceed 0 to be seen (noise alone does
+# in one of 20), and by how many shrinkage may raise it (a convention).
 VISIBLE, LIMIT = 1.645, 1.0
 Target = Literal["population", "empirical"]
 TARGETS: tuple[Target, ...] = get_args(Target)
-# With fewer degrees of freedom the noise hides the variance itself: no finite interval is honest.
+# With fewer degrees of freedom the noise hides the variance itself: no finite interval is valid.
 LEAST_DEGREES = 2.0
-# Largest entry of a functional: a number of a user times the quotient of two units.
+# Largest entry of a functional: a user's number times the quotient of two units.
 LARGEST_ENTRY = 1e36
 
 
@@ -53,7 +53,7 @@ class TwoSided:
     half_width: FloatArray
 
     def covers(self, target: ArrayLike) -> NDArray[np.bool_]:
-        """True for each interval that contains its finite target, of the shape of the centre."""
+        """True for each interval that contains its target (finite, of the centre's shape)."""
         return np.abs(self.centre - np.asarray(target)) <= self.half_width
 
     @property
@@ -74,7 +74,7 @@ class CoefficientIntervals(TwoSided):
     level : float
         Nominal coverage of the target.
     target : str
-        "population": the minimiser in the rows' population; "empirical": that on these rows.
+        "population": the minimiser in the rows' population; "empirical": their own minimiser.
     bias : ndarray, shape (k,), optional
         Largest bias that the half-width allows for; None if there is none.
     reasons : tuple of str
@@ -121,8 +121,8 @@ class CoefficientIntervals(TwoSided):
         r"""Two-sided p-values, shape (k,), for the hypothesis that the target is `value`.
 
         They invert the intervals: p is less than α if the interval of level 1 - α excludes the
-        value, for any `level`. p is 1 if the interval is infinite. With d the distance of the
-        centre, and s, ν and b as in `half_widths`, p is the only solution α of
+        value, for any `level`. p is 1 if the interval is infinite. With d the centre's distance
+        from the value, and s, ν and b as in `half_widths`, p is the only solution α of
 
         .. math::
             \alpha = \Phi(r - q) + \Phi(-r - q), \qquad
@@ -179,7 +179,7 @@ def population_intervals(
         \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
         C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
 
-    where κ_j is the relative privacy noise in the variance itself.
+    A and B are as in `shrunk_moments`. κ_j is the relative privacy noise in the variance itself.
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ def population_intervals(
     Notes
     -----
     If private noise hides a feature's second moment, the coefficient's interval is infinite. The
-    population minimiser of the clipped loss is that of least squares if the errors are symmetric
-    given the features, or independent of the features (except for the intercept).
+    clipped loss has the population minimiser of least squares if errors are symmetric given the
+    features. The slopes also agree if errors are independent of the features.
     """
     require_instance("fit", fit, HuberFit)
     rows, shift = require_question(fit, level, target, functionals, offset)
@@ -306,7 +306,7 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
 
 @dataclass(frozen=True)
 class CoefficientCovariance:
-    """Covariance of coefficients about their target, (k, k), from sampling and from noise.
+    """Covariance of coefficients about their target, (k, k), by sampling and by private noise.
 
     If nothing bounds a coefficient, its variance is `inf` and its covariances are NaN.
     """
@@ -327,7 +327,7 @@ def coefficient_covariance(
 
     .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
 
-    for L and s of the sampling part, and of the private noise.
+    with the law's covariance L and the standard errors s, for sampling and for private noise.
     """
     assert intervals.privacy_error is not None
     error = intervals.standard_error
@@ -363,7 +363,7 @@ class ShrunkMoments:
     # Standard deviations in uᵀAu and uᵀBu for a unit vector u, where the two were released.
     curvature_noise: float
     second_moment_noise: float
-    # G, where A and B are multiples of the rows' second moment: uᵀGu is its deviation along u.
+    # G, if A and B are multiples of the rows' second moment: uᵀGu is its noise's deviation along u.
     gram_noise: FloatArray
 
     @property
@@ -401,7 +401,7 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments limited to a direction's own noisy value plus a deviation; None if unseen.
+        """Moments limited to a direction's own noisy value plus a deviation; None if hidden.
 
         Shrinkage uses all entries at once and can hide a single thin direction.
         """
@@ -448,7 +448,7 @@ def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
     bound = fit.clip_norm**2 / p
     mean = float(np.clip(mean_diagonal(fit.curvature, fit.mean_curvature), 0.1 * normal, 1.5))
     square = float(np.clip(mean_diagonal(fit.second_moment, fit.mean_square), 1e-3 * bound, bound))
-    # Of mean diagonal 1: what the last root has made of the shrunk Gram matrix.
+    # The shrunk Gram matrix after the last root, scaled to a mean diagonal of 1.
     gram = shrink_to_identity(fit.gram.value, noise_std=fit.gram.noise_std).matrix
     shape = floored(fit.last_root.T @ gram @ fit.last_root, 0.05)
     shape = shape * (p / float(np.trace(shape)))

@@ -1,1 +1,1 @@
-"""One file a private method: settings, run, prediction, and the candidates of a search."""
+"""Private methods, one per file: settings, run, prediction, and candidates for a search."""

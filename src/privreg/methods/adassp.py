@@ -1,8 +1,8 @@
 r"""AdaSSP: runs, and their error from the deterministic equivalents of a Wigner-deformed matrix.
 
-The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z`. D, of eigenvalues
-d_j, is the mean Gram matrix of shortened rows, m their moment with clipped labels, κ the ridge, and
-τW, νz private noise. For :math:`G = (D + \kappa I + \tau W)^{-1}` and a diagonal Λ,
+The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z`. D, with eigenvalues
+d_j, is the mean Gram matrix of shortened rows, m their product with clipped labels. κ is the ridge;
+τW and νz are private noise. For :math:`G = (D + \kappa I + \tau W)^{-1}` and a diagonal Λ,
 
 .. math:: \mathbb E\,G_{jj} = g_j = \frac{1}{d_j + \kappa - \tau^2\sum_k g_k},\qquad
     \mathbb E\,(G\Lambda G)_{jj} = g_j^2\Big(\lambda_j + \tau^2
@@ -31,7 +31,7 @@ from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Proble
 from privreg.privacy.budget import Budget, Neighbours
 
 FloatArray = NDArray[np.float64]
-RIDGE_NODES = 9  # of Gauss and Hermite's rule for the noise of the smallest eigenvalue
+RIDGE_NODES = 9  # of a Gauss–Hermite rule for the noise in the smallest eigenvalue
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class AdaSSP(Method):
 def _regime(problem: Problem, found: Prediction) -> Prediction:
     """Regime of AdaSSP: the noise must leave the Gram matrix invertible.
 
-    Only the mean of the rows' Gram matrix enters. Without noise, least squares has 1/(1 - κ) times
-    this error, κ = p/n, which is 18 % more at κ = `MOST_RATIO`. The part from privacy noise, which
-    dominates in use of AdaSSP, has no such factor.
+    The prediction uses only the mean of the rows' Gram matrix. Without noise, the error of least
+    squares is 1/(1 - κ) times as large, with κ = p/n: 18 % more at κ = `MOST_RATIO`. The error from
+    privacy noise, which dominates in practice, has no such factor.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")
@@ -129,7 +129,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     gram = n * rows.per_coordinate(shrink**2)
     # A label is clipped as a residual at the start of a descent is.
     of_rows, still = clipped_rows(problem, rows), np.zeros_like(gram)
-    # The mixture that stands for labels of 0 and 1 goes beyond them, who are within their bound.
+    # The mixture for labels 0 and 1 extends beyond them; the labels are within their bound.
     bound = np.inf if problem.label_noise_law.startswith("binary") else problem.label_bound
     bounds = np.full_like(shrink, bound)
     explained = rows.quadratic(rows.squared_signal)
@@ -152,7 +152,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
         resolvent, spread = _resolvent(diagonal, rows, tau)
         mean = resolvent * moment - 1
         squared_bias += weight * mean**2 * rows.squared_signal
-        # The noise, and what the random part of G makes of the moment itself.
+        # The noise, and the effect of G's random part on the moment itself.
         through = resolvent**2 * (noise + nu**2)
         through += spread * (
             rows.total(resolvent**2 * moment**2 * rows.squared_signal)
@@ -165,7 +165,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
     """g and the coordinates' share of the random part; `inf` without a solution.
 
-    Newton's steps of a convex function, from below, do not pass its first zero.
+    Newton's steps start below the first zero of a convex function and do not pass it.
     """
     total, lost = 0.0, np.full_like(diagonal, np.inf)
     for _ in range(100):

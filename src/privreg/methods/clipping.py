@@ -19,10 +19,10 @@ from privreg.methods.problem import WHOLE_LAWS, LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
 FIRST_CALLS, _calls = 512, count()
-# Widths of so many standard deviations take less than the last bit of what they leave.
+# Clips of this many standard deviations remove less than the last bit of what they leave.
 UNCLIPPED = 9.0
 ROOT_HALF = sqrt(0.5)
-# A mean error whose kurtosis changes the drift by a third of this is taken for Gaussian.
+# A mean error is treated as Gaussian if its kurtosis changes the drift by a third of this.
 CENTRED = 1e-2
 # Density of |r| at 0 for a residual r of variance 1.
 DENSITY = sqrt(2 / np.pi)
@@ -59,13 +59,13 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
     .. math:: \xi = \sigma S Z, \qquad Z \sim N(0, 1),\quad \mathbb E S^2 = 1 \text{ exactly}
 
     Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S². Each
-    whole-number label has its own scale S, its distance from the mean. A cell of probabilities is
-    represented by the conditional mean of S² in it, for which
+    whole-number label has its own scale S, its distance from the mean. Each cell of probability is
+    represented by the conditional mean of S² in it. For Student's t it follows from
 
     .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
         = \Pr(a < \chi^2_{\nu - 2} < b),
 
-    and for an exponential S², between its upper quantiles at u and v, by
+    For an exponential S², between its upper quantiles at u and v, it follows from
 
     .. math:: \mathbb E[S^2; u < e^{-S^2} < v] = v - v \log v - u + u \log u.
     """
@@ -92,7 +92,7 @@ def noise_moments(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""P(|r| ≤ w) and E min(|r|, w)² of label noise with a prediction's Gaussian error."""
+    r"""P(|r| ≤ w) and E min(|r|, w)² of r, label noise plus a prediction's Gaussian error."""
     share, second = _clipped(width, other_variance, _noise(label_noise_std, law))
     return share[()], second[()]
 
@@ -104,7 +104,7 @@ def _noise(label_noise_std: float, law: LabelNoiseLaw) -> tuple[FloatArray, Floa
 
 
 def _series() -> FloatArray:
-    r"""Coefficients of P(|z| ≤ w) about points, (points, degree + 1).
+    r"""Taylor coefficients of π(w) = P(|z| ≤ w), z normal, about points, (points, degree + 1).
 
     .. math:: \pi'(w) = \sqrt{2/\pi}\,e^{-w^2/2}
     """
@@ -121,7 +121,7 @@ SERIES = _series()
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _of_ratio(ratio: float) -> tuple[float, float, float]:
-    r"""P(|z| ≤ w), E min(|z|, w) and E min(|z|, w)² at a ratio w of width to deviation.
+    r"""P(|z| ≤ w), E min(|z|, w) and E min(|z|, w)² at w = width/deviation; π = P(|z| ≤ w).
 
     .. math:: f = w(1 - \pi) + \pi'(0) - \pi'(w), \qquad q = w^2(1 - \pi) + \pi - w\pi'(w)
     """
@@ -148,7 +148,7 @@ def _mixed(
     chances: FloatArray,
     found: FloatArray,
 ) -> None:
-    """Share and second moment of a mixture about 0, added to `found`, (2, rows)."""
+    """Unclipped share and clipped second moment of a centred mixture, added to `found`."""
     for cell in range(len(variances)):
         for row in range(len(widths)):
             whole = variances[cell] + others[row]
@@ -160,7 +160,7 @@ def _mixed(
 def _clipped(
     widths: FloatArray, others: FloatArray | float, noise: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """Share and second moment of residuals about 0, of arrays that broadcast, (2, ...)."""
+    """Unclipped share and clipped second moment of centred residuals, (2, ...), by broadcasting."""
     # Copies, so that compiled code sees one kind of array.
     flat = np.empty((2, *np.broadcast(widths, others).shape))
     flat[0], flat[1] = widths, others
@@ -171,7 +171,7 @@ def _clipped(
 
 
 class ClippedRows(NamedTuple):
-    """Rows and label noise, a mixture of Gaussians, as compiled code takes them."""
+    """Rows, and label noise as a mixture of Gaussians, in the form for compiled code."""
 
     weights: FloatArray  # (rows,)
     energies: FloatArray  # (groups, rows)
@@ -207,22 +207,22 @@ def clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> float:
-    r"""Share of unclipped residuals; writes `slopes` of the errors' mean square and variance.
+    r"""Return the share of unclipped residuals; write `slopes` of mean errors and variances.
 
     Slopes, (3, groups), are means over rows of x_j² times three moments of the clipped residual.
-    Drift is its mean divided by the residual's mean, the rate at which the mean error falls. Share
-    is the probability of no clipping, the rate at which a deviation falls. The third is the second
-    moment. Drift and share have the row's factor, the second moment its square.
+    The drift is its mean / the unclipped mean: the rate at which the mean error falls. The share is
+    the probability of no clipping: the rate at which a deviation falls. The third is the second
+    moment. Drift and share include the row's factor, the second moment its square.
 
-    Let a group have squared mean errors c_g along its coordinates, energy E_g in a row, and peak
-    κ_g. The error M of the row's prediction then has, over directions, variance V and
+    A group g has squared mean errors c_g along its coordinates, energy E_g in a row, and peak κ_g.
+    Over directions, the mean error M of the row's prediction has variance V and
 
     .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
         d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
 
-    d is 1 for one feature, and for a one-hot row, with the error of one category alone. M is
+    d is 1 for one feature. It is 1 for a one-hot row, which has the error of one category. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
-    the fourth moment agrees with M's for few and for many features, and E|M| agrees to 0.6 %.
+    the fourth moment agrees with M's for few and many features, and E|M| to 0.6 %.
     """
     groups, size = rows.energies.shape
     # Squares are products, which Python and the compiler round alike.
@@ -240,7 +240,7 @@ def clipped_slopes(
     root = min(sqrt(peaked / spread), 1.0)
     kept = 1 / (1 + root * (1 - root * root) / 3)
     noise = inner_product(rows.chances, rows.variances)
-    # Rows about a mean take two ratios; that of their other side stands behind those of all rows.
+    # A row with a mean needs two ratios; its second one is stored behind the ratios of all rows.
     off, count = np.empty(size, np.int64), 0
     for row in range(size):
         square = kept * root * means[row]
@@ -288,7 +288,7 @@ def clipped_slopes(
         moments[2, row] *= load
     for group in range(groups):
         share = inner_product(moments[0], rows.energies[group])
-        # The fourth cumulant, of which a group has its part, moves the drift from the share.
+        # A group's part of the fourth cumulant moves the drift away from the share.
         excess = kept * kept * rows.peaks[group] * bias[group]
         excess *= inner_product(moments[2], rows.fourths[group])
         second = inner_product(moments[1], rows.energies[group])
@@ -363,12 +363,12 @@ def sampling_inflation(
     noise = _noise(label_noise_std, law)
 
     def mean(growth: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-        """Mean over rows of share and second moment, at widths times `growth`, (2, settings)."""
+        """Row means of unclipped share and clipped second moment, at clip widths times `growth`."""
         grown, others = widths * np.reshape(growth, (-1, 1)), np.reshape(variance, (-1, 1))
         return np.asarray(_clipped(grown, others, noise) @ weights)
 
     share = mean(1.0, other)[0]
-    # The privacy noise's part of r is no part of the score at θ*.
+    # The score at θ* does not include the privacy noise in r.
     plain = mean(1.0, 0.0)[1] / share**2
     before, tau, c = np.zeros_like(plain), ratio * plain, ratio / np.maximum(share, ratio)
     for _ in range(ITERATIONS):
@@ -468,20 +468,20 @@ def squared_shift(
     leverage: FloatArray | float = 1.0,
     covered: FloatArray | float = 1.0,
 ) -> FloatArray:
-    r"""Mean square of a coordinate's move by clips w (settings, rows) at κ = 1, (settings, groups).
+    r"""Mean squared shift of a coordinate by clips w (settings, rows) at κ = 1, (settings, groups).
 
     Least squares makes the residual r uncorrelated with the features. A clipped regression does so
-    for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, with ℓ, (rows,), the
-    `leverage` left to a long row. Let ζ be the part of ψ that is no multiple of r. Features explain
-    ζ if the noise's skewness depends on them, or if the regression is not linear. If they explain a
-    share κ² of its variance, one Newton step moves θ* by d with
+    for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the
+    `leverage` left to a long row. ζ is the part of ψ uncorrelated with r. Features explain ζ if the
+    noise's skewness depends on them, or if the regression is not linear. If they explain a share κ²
+    of its variance, one Newton step moves θ* by d with
 
     .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
         A = \mathbb E\,\ell\,1\{|r| \le w\},
 
-    Every eigenvector gets the same part of d, for lack of a known direction. `covered` is the share
-    of the way that a descent has covered. No step of a run depends on κ, `Problem.misfit`; without
-    a misfit nothing is computed.
+    Every eigenvector gets the same part of d, since its direction is unknown. `covered` is the
+    share of the shift that a descent has completed. No step of a run depends on κ,
+    `Problem.misfit`; without a misfit nothing is computed.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
@@ -504,7 +504,7 @@ def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
-    This share is missing in the slope of an exponential family's mean. Means differ by s.
+    The slope of an exponential family's mean loses this share. s is the deviation of labels' means.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))

@@ -1,8 +1,8 @@
 r"""One epoch of DP-FTRL with noise correlated over the steps: runs, and their predicted error.
 
-A step's noise enters the last iterate through the contractions after it. With
-:math:`v_t = \eta\prod_{u>t}a_u` along an eigenvector and the decoder's Toeplitz matrix B, the
-private noise adds :math:`\sigma^2\|B^\top v\|^2`, and each batch adds its own sampling noise.
+A step's noise enters the last iterate through the contractions a_u of later steps u. With
+:math:`v_t = \eta\prod_{u>t}a_u` along an eigenvector and the decoder's Toeplitz matrix B, private
+noise adds :math:`\sigma^2\|B^\top v\|^2`, and each batch adds its own sampling noise.
 """
 
 from __future__ import annotations
@@ -143,8 +143,8 @@ def _follow(
         for name in ("step_size", "clip_norm")
     )
     steps, widths = -(-n // batches), clips / rows.norms
-    # Slopes are those of each step up to the 50th, and then of blocks a fiftieth of the way long.
-    # The last step is one of its own: its batch may be short, and is divided by a whole one's size.
+    # Slopes are computed at each step up to the 50th, then once per block of 2 % of the way. The
+    # last step is a block: its batch may be short, but is divided by the size of a full one.
     ends = [0]
     while ends[-1] < steps.max() - 1:
         ends.append(ends[-1] + 1 + ends[-1] // 50)
@@ -159,7 +159,7 @@ def _follow(
         for at, count in enumerate(counts.T[..., None]):
             size = eta * (filled if at == counts.shape[1] - 1 else 1.0)
             squares, variance = bias**2 * signal, sampling + private
-            # Of settings that have ended the slopes stay.
+            # Slopes of settings that have ended do not change.
             all_clipped_slopes(of_rows, count[:, 0] > 0, widths, factors, squares, variance, slopes)
             spread = np.maximum(kick - drift**2 * squares - pull**2 * variance, 0.0)
             contractions.append(1 - size * pull)
@@ -182,7 +182,7 @@ def _follow(
 
 
 def _private(contractions: FloatArray, method: CorrelatedNoise, budget: Budget) -> FloatArray:
-    """Variance of the last iterate, (groups,), for batches of one record."""
+    """Variance of the last iterate from private noise, (groups,), for batches of one record."""
     steps, damping = len(contractions), method.damping
     encoder = damped_square_root_encoder(steps, damping=damping)
     change = float(sum_sensitivity(method.clip_norm, neighbours=budget.neighbours))

@@ -1,12 +1,12 @@
 r"""Full-batch DP-GD with clipped gradients: runs, and their predicted error.
 
-Around θ* the clipped residual's curvature and second moment are
+Around θ*, a residual r clipped to ψ gives the curvature and second moment
 
 .. math:: A = \mathbb E[xx^\top 1\{|r| \le w\}],\qquad B = \mathbb E[xx^\top\psi^2],\qquad
     w = \gamma/\|x\|,
 
 Along an eigenvector, let the sample's curvature be h times the population's. The bias c, the
-sampling error f and the variance v of the private noise then follow
+sampling error f and the variance v from private noise of deviation λ follow
 
 .. math:: c \leftarrow a\,c,\quad f \leftarrow (1 - \eta A) f + \eta\sqrt{B/n},\quad
     v \leftarrow a^2 v + \eta^2\lambda^2, \qquad a = 1 - \eta A h.
@@ -175,10 +175,11 @@ class FullBatchDPGD(Method):
 def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float) -> Prediction:
     r"""Regime of clipped full-batch descent (brown2024, Lemma 2.3, where nothing is clipped).
 
-    Noise settles at a variance in proportion to 1/(r(2 - r)), with r, `reach`, the largest step
-    times curvature: at `MOST_REACH` a curvature known to 2 % gives the stated 10 %. A clip of u
-    residual scales leaves a share s = P(|ξ| ≤ u), `unclipped`. The curvature's elasticity in the
-    scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`, where the pull hardly grows with the error.
+    Noise settles at a variance proportional to 1/(r(2 - r)), with `reach` r the largest step times
+    curvature. At `MOST_REACH`, an error of 2 % in the curvature is the stated 10 % in variance. A
+    clip of u residual scales leaves a share s = P(|ξ| ≤ u) `unclipped`. The curvature's elasticity
+    in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`, where the pull hardly grows with the
+    error.
     """
     if not found.holds:
         return found
@@ -197,7 +198,7 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
 
 
 class _Curvatures(NamedTuple):
-    """Relative curvature h of a sample, (settings, groups or 1, nodes), and weights alike."""
+    """Relative curvature h of a sample, (settings, groups or 1, nodes), and its weights."""
 
     nodes: FloatArray
     weights: FloatArray

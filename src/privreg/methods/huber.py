@@ -86,7 +86,7 @@ class Whitening:
         change = float(gram_sensitivity(1.0, neighbours=budget.neighbours))
         noise = change / sqrt(2 * settings.norm_share * budget.rho)
         likely, caps, chances = _caps(rows.norms * shrink, rows.weights, problem, noise)
-        # The first has the likely cap and no noise in its mean; the others are all that may happen.
+        # The first entry has the likely cap and no noise in its mean; the others cover all cases.
         cap = np.concatenate([[likely], np.repeat(caps, len(DEVIATIONS))])
         deviations = np.concatenate([[0.0], np.tile(DEVIATIONS, len(caps))])
         energies = rows.energies * shrink[:, None] ** 2
@@ -121,29 +121,29 @@ class Whitening:
         self.squares = squares[0]
         # Weight of the noisy matrix in the last shrunk one: 0 where noise hid it.
         self.weight = float(weight[0])
-        # That of the last matrix's noise and of its mean's, relative, summed over a row.
+        # Relative variance of the last matrix's noise and of its mean's, summed over a row.
         self.variance = float(variance[0])
         # Probability of steps more than twice too long or too short.
         self.overshooting = float(np.outer(chances, DEVIATION_WEIGHTS).ravel() @ lost)
-        # Edge of the first matrix's noise over its smallest eigenvalue.
+        # Edge of the first matrix's noise divided by the matrix's smallest eigenvalue.
         self.thinness = thinness
 
     def gain(self, ratio: float) -> float:
-        """Mean of WᵀΣW over its nominal value at p/n: the whitening inverts a noisy matrix."""
+        """Mean of WᵀΣW divided by its nominal value: W inverts a noisy matrix of ratio p/n."""
         variance = min(self.variance, 0.15)
         points, weights = sample_nodes(self.weight**2 * ratio, extra_variance=variance)
         return float(weights @ (1 / np.maximum(points, 0.15)))
 
 
 def _relative(std: FloatArray, centre: FloatArray, dimension: int) -> FloatArray:
-    """Noise of a matrix's mean eigenvalue over that mean."""
+    """Noise in a matrix's mean eigenvalue, divided by this mean."""
     return std / (centre * sqrt(dimension))
 
 
 def _caps(
     lengths: FloatArray, weights: FloatArray, problem: Problem, noise: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Cap of the first round without noise in its histogram; all caps with noise, and chances."""
+    """Cap of the first round with a noiseless histogram; caps with noise, and probabilities."""
     n = problem.sample_size
     edges = length_edges(problem.feature_norm)
     bins = np.searchsorted(edges, lengths, side="left")
@@ -175,9 +175,9 @@ class Outcome:
 
     moments: ErrorMoments
     unclipped: float  # share of whole gradients in the final steps
-    scale_noise: float  # noise of the residual histogram's largest count over that count
-    excursion: float  # largest residual variance on the way over the one at the start
-    arrival: float  # residual variance before the final steps over the label noise's
+    scale_noise: float  # noise of the residual histogram's largest count / the count
+    excursion: float  # largest residual variance on the way / the variance at the start
+    arrival: float  # residual variance before the final steps / label noise variance
     whitening: Whitening
 
 
@@ -303,7 +303,7 @@ def _nodes(
 
 
 def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tuple[float, ...]:
-    """Lengths at equal steps of probability."""
+    """Row lengths at equally spaced probabilities."""
     count = HISTOGRAM_ROWS if law == "gaussian" else MIXTURE_ROWS
     order = np.argsort(lengths, kind="stable")
     mass = np.cumsum(weights[order])
@@ -342,7 +342,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 
 class WhitenedDescent(Method):
-    """A method that is itself the settings of its `_descent` on whitened rows or persons."""
+    """A method whose fields are the settings of its `_descent` on whitened rows or persons."""
 
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_groups: ClassVar[bool] = True
@@ -382,7 +382,7 @@ class WhitenedDescent(Method):
         return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
 
     def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
-        """These settings with each change; unchanged where the shares leave no budget."""
+        """These settings with each change; a change whose shares leave no budget is not made."""
         found = []
         for changes in choices:
             try:
@@ -498,7 +498,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 
 
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
-    r"""A prediction with the regime of private Huber regression, or of a fit with its start.
+    r"""A prediction with the regime of private Huber regression, or of a fit with the same start.
 
     - A warm-up step is undone if the private residual scale has grown by a quarter. With a noise of
       `MOST_SCALE_NOISE` in the histogram's counts, the scale has a deviation of 9 %, and noise
@@ -507,8 +507,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       over 1 ± 2√v (Wigner): the lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at 1/4.
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
       mean error to the stated accuracy.
-    - Growth of the residual variance by `MOST_EXCURSION` makes the scale 14 % larger. With a tenth
-      of noise, this is the quarter at which a step is undone; expectations do not follow that.
+    - Growth of the residual variance by `MOST_EXCURSION` makes the scale 14 % larger. With 10 % of
+      noise, it grows by the quarter at which a step is undone. Expectations do not follow that.
     - The final steps keep the clip and the Newton matrix of their start. If the residual variance
       then falls by `MOST_ARRIVAL`, the share of unclipped gradients at a clip of one scale rises
       from 0.68 to 0.82: the matrix is a fifth too large.
@@ -517,7 +517,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
 
     Source
     ------
-    Derived as above; the simulations are those of docs/prediction.md.
+    Derived as above; docs/prediction.md has the simulations.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")
@@ -534,13 +534,11 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     ):
         return found.with_doubt("the budget is too small for a private Gram matrix")
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
-        # The clip follows the residuals and the noise the clip: means say little about such runs.
+        # The clip follows the residuals, and noise the clip: means say little about such runs.
         return found.with_doubt("the noise of the warm-up steps dominates the descent")
     reason = f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
     marked = found.marked(Regime.EXTENDED, reason)
     if outcome.whitening.thinness > MOST_THINNESS:
-        thin = (
-            "directions thinner than the Gram matrix's noise: the error may be 1.5 times as large"
-        )
+        thin = "the Gram matrix's noise hides thin directions: the error may be 1.5 times as large"
         return replace(marked, warnings=(thin,))
     return marked

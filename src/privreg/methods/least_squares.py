@@ -70,7 +70,7 @@ FloatArray = NDArray[np.float64]
 PAIRS, FEW_PAIRS, THINNING, SEED = 16, 2, 4, 20261123
 # Coordinates and directions that stand for all, since curvatures are near the identity.
 COORDINATES, DIRECTIONS = 32, 2
-# Residual variance at the start over that of the errors beyond which a fit is lost.
+# A fit is lost if the start's residual variance exceeds the errors' variance by this factor.
 MOST_ARRIVAL = 1e6
 ErrorLaw = Literal["gaussian", "laplace", "student_t5", "student_t3", "exponential", "lognormal"]
 ERROR_LAWS: tuple[ErrorLaw, ...] = get_args(ErrorLaw)
@@ -90,7 +90,7 @@ class RecordProducts:
     """Points spread evenly over errors, rows, labels and starts.
 
     A point is a row, its error, its label clipped to the bound, and the error of the steps' start.
-    Products q/√p are in units of the errors' standard deviation.
+    q/√p, a residual times its row's length, is in units of the errors' standard deviation.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class RecordProducts:
         n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
         row_place, label_place, start_place = (each[::thinning] for each in _places())
         mass = np.cumsum(rows.weights)
-        # The row that a point has, (points,).
+        # Row of each point, (points,).
         self.row = np.minimum(np.searchsorted(mass, row_place * mass[-1]), len(mass) - 1)
-        # What the declared bound shortens a row by, (rows,).
+        # Factor by which the declared bound shortens a row, (rows,).
         self.shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
         energies = rows.energies * self.shrink[:, None] ** 2 * start.whitening.squares
         # Whitened squares, means over a group's coordinates, (rows, groups).
@@ -188,7 +188,7 @@ def _quantiles(law: ErrorLaw) -> FloatArray:
 
 
 def _whole_labels(law: str, means: FloatArray) -> FloatArray:
-    """Labels 0 and 1, or counts, at equally likely quantiles, each with its own mean, scaled."""
+    """Standardised labels 0 and 1, or counts, at equally likely quantiles, one mean per label."""
     kind, _, number = law.partition("_")
     mean, levels = float(number), (np.arange(len(means)) + 0.5) / len(means)
     variance = mean * (1 - mean) / (1 + np.mean(means**2)) if kind == "binary" else mean
@@ -203,7 +203,7 @@ class LeastSquaresPrediction:
 
     length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
     error: float  # mean squared prediction error
-    clip_width: float  # clip of q/√p over the errors' standard deviation
+    clip_width: float  # clip of q/√p / the errors' standard deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +356,7 @@ class _WideSteps:
         pair: int,
         count_std: float,
     ) -> _Draw:
-        """One run; those of a pair differ in the sign of the histogram's noise alone."""
+        """One run; the runs of a pair differ only in the sign of the histogram's noise."""
         n, p, settings = self.n, self.p, self.settings
         rng = np.random.Generator(np.random.SFC64([SEED, pair]))
         counts = n * products.shares + count_std * standard_normal(rng, products.shares.shape)
@@ -429,13 +429,13 @@ class _WideSteps:
 
 
 def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
-    r"""Reach of the clip that noise in the last counts causes.
+    r"""Effect on the clip of noise in the last counts, which are far out.
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 
-    Three deviations in a bin at t' add 3κ(σ_h/n)t' to the bias of a clip t, and a clip at t' costs
-    noise of νt'. If the first factor is above 1 and smoothing keeps the count, the clip moves to
-    t'. The other factors are the count's effect on the mean product, in units of the clip.
+    Noise of three deviations σ_h in a bin at t' adds 3κ(σ_h/n)t' to the bias of a clip t. A clip at
+    t' costs noise of νt'. If the first factor is above 1 and smoothing keeps the count, the clip
+    moves to t'. The other factors are the count's effect on the mean product, per clip.
     """
     return 3 * LEAN * count_noise / unit_noise * count_noise * reach
 
@@ -555,7 +555,7 @@ def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Predic
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
     if not stated.holds:
         return stated
-    marked = stated.marked(Regime.EXTENDED, "expected products of records, and draws of the noise")
+    marked = stated.marked(Regime.EXTENDED, "expected sums over records, and draws of the noise")
     if outcome.spike > MOST_SPIKE:
         return replace(marked, warnings=(*marked.warnings, SPIKED))
     return marked

@@ -38,7 +38,7 @@ from privreg.privacy.release import SECRET, NoiseSource, Release, require_source
 
 FloatArray = NDArray[np.float64]
 Settings = TypeVar("Settings")
-# Of values that rounding alone may tell apart, relative to either.
+# Relative difference of values that rounding alone may cause.
 EQUAL = 1e-9
 
 
@@ -63,7 +63,7 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """A product of grids for the arguments of `settings`, then `zooms` ever smaller crosses."""
+        """A search of a grid of arguments of `settings`, then of `zooms` ever smaller crosses."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
@@ -119,7 +119,7 @@ class Fit:
 
 @dataclass(frozen=True, eq=False)
 class Declared:
-    """Public facts of a data set.
+    """Public facts about a data set.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class Method(ABC):
     gaussian_dp : bool
         True if a run of budget ρ is also known to be √(2ρ)-Gaussian DP.
     supposes : str
-        Assumption about errors under which its coefficients are those of least squares, if any.
+        Assumption about errors under which it estimates the least-squares coefficients, if any.
     is_exact : bool
         True if it releases exact sums with exact noise when noise is secret. No generator is then
         needed, and the guarantee holds for the machine's arithmetic.
@@ -218,14 +218,14 @@ class Method(ABC):
         ----------
         samples : Samples
         budget : Budget
-            Finite, for one of `relations`.
+            Finite budget for one of the `relations`.
         declared : Declared
         noise : Secret, Seeded or Ongoing
 
         Guarantee
         ---------
-        Releasing the whole value keeps the budget under its relation, if the settings and the
-        declared facts were chosen without looking at the rows.
+        Releasing the whole value keeps the budget under its relation. The settings and the declared
+        facts must be chosen without looking at the rows.
         """
         return self.prepare(samples, budget, declared)(noise)
 
@@ -326,7 +326,7 @@ class Method(ABC):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Settings from names and numbers, such as a command's words.
+        """Settings from names and numbers, such as options of a command.
 
         Whole numbers may be floats. A method may compute omitted settings from the others.
         """

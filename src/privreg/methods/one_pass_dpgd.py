@@ -3,10 +3,10 @@ r"""One-pass DP-GD: runs, and their predicted error by a deterministic equivalen
 .. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
     + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
 
-π and q belong to a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at
-:math:`\gamma/\|x\|`. As d grows, the norms concentrate, and this becomes the system of bombari2025,
-equations (4.7) and (4.8). At small d, or with heavy-tailed features, the rows' own norms and fourth
-moments remain.
+For a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at :math:`\gamma/\|x\|`, π is
+the unclipped share and q the second moment. As d grows, the norms concentrate, and this becomes the
+system of bombari2025, equations (4.7) and (4.8). At small d, or with heavy-tailed features, the
+rows' own norms and fourth moments remain.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FloatArray = NDArray[np.float64]
 PANELS_PER_DECADE = 10
 # Derived in `_regime`.
 LONGEST_STEP, CONCENTRATED = 0.3, 20
-# Schedules that a plan compares: from a rate and a scale of time to the schedule, and scales.
+# Schedules that a plan compares: a function of the rate and the time scale, and time scales.
 SHAPES: dict[str, tuple[Callable[[float, float], Schedule], tuple[float, ...]]] = {
     "harmonic": (Harmonic, (1.0, 4.0, 20.0)),
     "constant": (lambda rate, _: Polynomial(rate, 0.0), (1.0,)),
@@ -56,7 +56,7 @@ class OnePassDPGD(Method):
 
     Guarantee
     ---------
-    As for `privreg.algorithms.one_pass_dpgd.fit` with the noise of `Mechanism.from_schedule`.
+    As for `privreg.algorithms.one_pass_dpgd.fit`, with the noise of `Mechanism.from_schedule`.
 
     Examples
     --------
@@ -172,9 +172,9 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
     r"""Regime of one-pass DP-GD (bombari2025, Theorem 1 and Algorithm 1).
 
     The first step is not capped at 2/‖x‖² on average while η tr Σ / 2 ≤ 1. The differential
-    equation takes exp(-a) for a step's contraction 1 - a, a = 2ηλ - η² E x⁴ along a coordinate: at
-    η E x⁴ / λ = `LONGEST_STEP`, a = 0.17 if E x⁴ = 3λ², and -ln(1 - a) is 10 % more. ‖x‖/√p has
-    variance 1/(2p) for Gaussian rows, 2.5 % at `CONCENTRATED`; half is its effect on a mean.
+    equation uses exp(-a) for a step's contraction 1 - a. Along a coordinate a = 2ηλ - η² E x⁴: at η
+    E x⁴ / λ = `LONGEST_STEP`, a = 0.17 if E x⁴ = 3λ², and -ln(1 - a) is 10 % larger. ‖x‖/√p has
+    variance 1/(2p) for Gaussian rows, 2.5 % at `CONCENTRATED`; a mean changes by half of this.
     """
     if not found.holds:
         return found
@@ -193,7 +193,7 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
 def _follow(
     problem: Problem, rows: Rows, methods: Sequence[OnePassDPGD], budget: Budget
 ) -> ErrorMoments:
-    """Moments of the error of the last iterates, their own noise included."""
+    """Moments of the error of the last iterates, including the noise of the last step."""
     n = problem.sample_size
     times = geometric_ends(1 / n, 1 / n, panels=PANELS_PER_DECADE)
     rates = np.array([rate(each.schedule, times).ravel() for each in methods])
@@ -228,7 +228,7 @@ def _follow(
 def _relaxed(
     bias: FloatArray, variance: FloatArray, slopes: FloatArray, *, count: float, kick: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Share of the signal and variance after so many steps with constant slopes."""
+    """Remaining share of the signal, and variance, after `count` steps with constant slopes."""
     drift, share, square = np.swapaxes(slopes, 0, 1)
     passed = 2 * share * count
     gained = (square * count + kick) * exprel(-passed)

@@ -53,7 +53,7 @@ class Problem(Immutable):
     eigenvalues : array_like, shape (p,)
         λ, eigenvalues of the features' second moment, in [1e-12, 1e12].
     signal : float or array_like, shape (p,)
-        The coefficients θ* along the eigenvectors, or their norm, spread evenly over them.
+        Coefficients θ* along the eigenvectors, or only their norm, which is then spread evenly.
     label_noise_std : float
         σ.
     feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
@@ -66,7 +66,7 @@ class Problem(Immutable):
         Declared bound on a label's size; four standard deviations of a label by default.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts. "binary_0.2" states their mean, in any unit; by default variances give it.
+        for counts. "binary_0.2" states the labels' mean, in any unit; else variances give the mean.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
@@ -209,7 +209,7 @@ class Problem(Immutable):
 
 
 def _noise_law(law: str, noise: float, variance: float) -> Any:
-    """A law of label noise, with the mean of labels that are whole numbers."""
+    """A law of label noise; for labels that are whole numbers it includes their mean."""
     if law in SKEWED_LAWS:
         raise ValueError(f"label_noise_law must be symmetric, got {law!r}; use `predicted_length`")
     found = re.fullmatch(r"(binary|poisson)(?:_(\d*\.?\d+))?", law)
@@ -235,15 +235,15 @@ class Rows:
     """Rows of the features' law, with squares summed over groups of coordinates."""
 
     weights: FloatArray  # of sum 1, (rows,)
-    energies: FloatArray  # sums of x_j² over a group, (rows, groups), of mean multiplicity times λ
+    energies: FloatArray  # sums of x_j² over a group, (rows, groups), of mean multiplicity × λ
     norms: FloatArray  # (rows,)
     eigenvalues: FloatArray  # mean of each group, (groups,)
     multiplicities: FloatArray  # number of coordinates of each group
     squared_signal: FloatArray  # mean of θ*_j² over a group, weighted by the eigenvalue
-    peaks: FloatArray  # half of what the kurtosis of a group's error in a given row is below 3
+    peaks: FloatArray  # half of (3 - kurtosis of a group's error in a given row)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
-        """Mean of x_j² times `values`, shape (..., rows), per coordinate: shape (..., groups)."""
+        """Row mean of x_j² `values` for a j in each group, from (..., rows) to (..., groups)."""
         return (self.weights * values) @ self.energies / self.multiplicities
 
     def quadratic(self, variances: FloatArray) -> FloatArray:
@@ -274,8 +274,8 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     means = np.bincount(labels, weights=values) / counts
     energy, squares = (np.bincount(labels, shares**power).astype(float) for power in (1, 2))
     uneven = np.divide(squares, energy**2, out=1 / counts, where=energy > 0)
-    # Of m coordinates of kurtosis k the energy has E E² / (E E)² = (m + k - 1) / m, and an error M
-    # over them E M⁴ / (E M²)² = 3 + (k - 3) u, u 1 / m where it is even and 1 along one of them.
+    # For m coordinates of kurtosis k the energy has E E² / (E E)² = (m + k - 1) / m. An error M has
+    # E M⁴ / (E M²)² = 3 + (k - 3) u, with u = 1/m if it is even and u = 1 along one coordinate.
     kurtosis = KURTOSES[problem.feature_law]
     fourth = (3 + (kurtosis - 3) * uneven) * counts / (counts + kurtosis - 1)
     energy *= 2 * problem.null_risk / (counts * means)
@@ -310,7 +310,7 @@ def _energies(
     return frozen(np.full(rows, 1 / rows)), frozen(squares)
 
 
-# By as much of the signal a clip may move what it estimates.
+# Largest share of the signal by which a clip may move its target.
 MOST_LOST, WHOLE = 0.03, "clipping of labels 0 and 1, or of counts, biases the coefficients"
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
@@ -329,19 +329,19 @@ class Regime(StrEnum):
 
 @dataclass(frozen=True)
 class Prediction:
-    """Error of a private run that has not happened.
+    """Predicted error of a private run.
 
     Attributes
     ----------
     excess_risk, excess_risk_std : float
         Half the excess of the squared prediction error over its minimum: mean over data and private
         noise, and standard deviation over runs, in squared label units. `inf` if the run diverges.
-        A deviation below 0.3 of the mean may be wrong by a factor of 2.2: few coordinates carry it.
+        A deviation below 0.3 of the mean may be wrong by a factor of 2.2, few coordinates matter.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
-        Root mean square length of 95 % intervals for θ*_j that know the law of the run, in units of
-        a coefficient. It counts the mean squared error: bias and variance.
+        Root mean square length of 95 % intervals for θ*_j from the exact law of the run, in units
+        of a coefficient. It covers the mean squared error: bias and variance.
     null_risk : float
         Excess risk of predicting the mean, for comparison.
     regime : Regime
@@ -391,7 +391,7 @@ class ErrorMoments:
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """Prediction for each setting; numbers that are not finite count as divergence."""
-        # No misfit takes nothing of a shift, not even of an infinite one.
+        # Without misfit there is no shift, even where the shift at a misfit of 1 is infinite.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift
         clipped = np.broadcast_to(self.lost, len(self.variance)) > MOST_LOST
@@ -427,13 +427,13 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
 
     The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with κ =
     p/n (Marchenko and Pastur). A full step for the population is stable along all of them if this
-    edge is below 2, for κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only a share s
-    of rows, with unclipped gradients, has curvature. For κ/s the rule asks for an edge of at most
-    1.77, κ/s = 0.11; beyond it simulations left the band of 10 %.
+    edge is below 2, for κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only rows with
+    unclipped gradients, a share s, have curvature. For κ/s the rule asks for an edge of at most
+    1.77, which is κ/s = 0.11. Beyond it, simulations differed by more than 10 %.
 
     Source
     ------
-    Marčenko and Pastur (1967) for the edge; the simulations are those of docs/prediction.md.
+    Marčenko and Pastur (1967) for the edge; docs/prediction.md has the simulations.
     """
     ratio = problem.dimension / problem.sample_size
     if ratio <= MOST_RATIO and ratio / max(unclipped, 1e-3) <= MOST_RATIO_WHOLE:

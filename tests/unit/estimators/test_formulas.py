@@ -154,7 +154,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
-        ("rent ~ scale(size)", "terms of one record: .*, got 'scale', which learns from the table"),
+        ("rent ~ scale(size)", "single records: .*, got 'scale', which learns from the table"),
         ("rent ~ bs(size, df=3)", "got 'bs', which learns from the table"),
         ("rent ~ I(size - np.mean(size))", "got 'mean', which learns from the table"),
         ("rent ~ C(year)", "levels of 'year' must be declared in the bounds"),
@@ -166,7 +166,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
         ("rent ~ I(2)", "columns' bounds, got 'I"),
         ("rent ~ I(size**x)", "powers from 1 to 12"),
         ("rent ~ I(size > 3)", r"got 'size > 3'"),
-        ("rent ~ I(city * 2)", "numbers in .*, got the categories 'city'"),
+        ("rent ~ I(city * 2)", "numeric columns, .*, got the categories 'city'"),
         ("rent ~ .", "formulaic's form"),
         ("rent ~ 1", "at least one feature"),
         ("rent ~ rent", "one label on the left, from a column that is no feature"),
@@ -280,5 +280,5 @@ def test_predictions_far_outside_of_the_bounds_warn(frame):
     model = fitted("rent ~ size").fit(frame)
     near, far = pandas.DataFrame({"size": [580.0]}), pandas.DataFrame({"size": [700.0]})
     assert model.predict(near).shape == (1,)
-    with pytest.warns(UserWarning, match="far outside the declared bounds of 'size'"):
+    with pytest.warns(UserWarning, match="far outside the bounds of 'size'"):
         model.predict(far)

@@ -41,7 +41,7 @@ def forbidden(estimator):
 
 
 # Their tables are of some twenty rows, far from what is declared, and the fit says so.
-@pytest.mark.filterwarnings("ignore:.*(than predicting the mean|bounds clip|they extrapolate)")
+@pytest.mark.filterwarnings("ignore:.*(than predicting the mean|bounds clip|extrapolate)")
 @parametrize_with_checks(
     [
         PrivateLinearRegression(BUDGET, **WIDE),
@@ -197,7 +197,7 @@ def test_cross_validation_protects_the_unit_that_was_declared(rng):
     persons, odometer = np.arange(900) // 3, Odometer()
     model = PrivateLinearRegression(BUDGET, **BOUNDS, odometer=odometer)
     split = {"cv": GroupKFold(3), "error_score": "raise"}
-    with pytest.warns(UserWarning, match="repeatedly without groups, so privacy is for rows"):
+    with pytest.warns(UserWarning, match="repeatedly without groups, so privacy covers rows alone"):
         cross_val_score(model, features, labels, groups=persons, **split)
     odometer = Odometer()
     model.set_params(unit="person", odometer=odometer)

@@ -261,7 +261,7 @@ def test_a_second_fit_of_an_object_warns(monkeypatch):
             model.fit(X, Y)
     with pytest.warns(UserWarning, match=CLONED) as said:
         model.fit(X, Y)
-    assert any("without groups, so privacy is for rows" in str(each.message) for each in said)
+    assert any("without groups, so privacy covers rows alone" in str(each.message) for each in said)
 
 
 @pytest.fixture
