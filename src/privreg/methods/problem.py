@@ -311,7 +311,7 @@ def _energies(
 
 
 # Largest share of the signal by which a clip may move its target.
-MOST_LOST, WHOLE = 0.03, "clipping of labels 0 and 1, or of counts, biases the coefficients"
+MOST_LOST, WHOLE = 0.03, "no theory describes this clipping of labels 0 and 1, or of counts"
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 
