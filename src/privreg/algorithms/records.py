@@ -414,8 +414,8 @@ class Point(NamedTuple):
     ) -> FloatArray:
         """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
 
-        A record adds 1 to one count; a zero record adds nothing. `clip_norm` γ: the last entry is Σ
-        min(‖g‖², γ²).
+        A record adds 1 to one count; a zero record adds nothing. If γ = `clip_norm` is given, the
+        last entry is Σ min(‖g‖², γ²).
         """
 
         def part(found: RecordGradients) -> Sums:
