@@ -655,7 +655,7 @@ class _Runs(NamedTuple):
             require_instance("mechanism", each, Mechanism)
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
-            raise ValueError(f"mechanisms must be one or more, of one sample size, got {sizes}")
+            raise ValueError(f"mechanisms must be one or more of equal sample size, got {sizes}")
         return cls(
             np.stack([each.step_shape for each in mechanisms], axis=-1),
             np.stack([each.noise_shape for each in mechanisms], axis=-1),

@@ -105,7 +105,7 @@ def error_curve(
     eta = require_scale("step_size", step_size)
     given = require_array("coefficients", coefficients, shape=(None,), least=-MOST, most=MOST)
     if given.size > count:
-        raise ValueError(f"coefficients must be at most {count}, one per step, got {given.size}")
+        raise ValueError(f"coefficients must have at most {count} entries, got {given.size}")
     return _curve(values, eta, given, count, error)
 
 
