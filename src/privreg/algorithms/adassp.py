@@ -246,12 +246,11 @@ def adassp_zcdp(
 
     Guarantee
     ---------
-    The estimate is ρ-zCDP under the budget's relation if the bounds are stated a priori. It is a
+    With bounds stated a priori, the estimate is ρ-zCDP under the budget's relation. It is a
     function of Gaussian releases of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros
     changes no release, and none contains the number of records. Without a generator this also holds
-    in machine arithmetic (`privreg.noise.exact`). A record's part of XᵀX has norm at most 2⁴⁰
-    units, and its part of Xᵀy at most 2²⁰. λ_min is rounded down to j · 2²⁰ units; one record
-    changes j by at most 2²⁰.
+    in machine arithmetic (`privreg.noise.exact`). A record's parts of XᵀX and Xᵀy have norm at most
+    2⁴⁰ and 2²⁰ units. λ_min is rounded down to j · 2²⁰ units; one record moves j by at most 2²⁰.
 
     Source
     ------

@@ -58,10 +58,10 @@ def huber_descent(
     loss, and a row adds a vector of norm at most γ. With one clip width for all rows, skewed errors
     that are independent of the features do not bias the slopes. If `settings.common_width` is
     False, gradients z r are clipped to γ instead. W whitens rows by a private second moment: noise
-    is largest where coefficients are least certain, and few steps suffice. Clip and noise grow with
-    the private residual scale. A warm-up step is undone if noise hides the scale after it, or the
-    scale has grown too much. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their
-    result is the average of K Newton steps, with the noise of one step that spends all K budgets.
+    is in directions of uncertain coefficients, and few steps suffice. Clip and noise grow with the
+    private residual scale. A warm-up step is undone if noise hides the next scale or that scale is
+    too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the
+    average of K Newton steps, with the noise of one step that spends all K budgets.
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
     public or already released (`private_count`); the default is the number of records. With an
@@ -77,12 +77,12 @@ def huber_descent(
     and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
     them. One record adds 1 to one count of each histogram. It adds a semi-definite matrix of
     Frobenius norm at most R² to the Gram matrix, and one of norm at most γ² to B, the second moment
-    of clipped gradients. It adds its derivative, of norm at most R², to the curvature A. It adds
+    of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
     vectors of length at most γ to sums of gradients and at most `feature_norm` to the sum of rows.
     It adds a number in [0, R²] to tr A and one in [0, γ²] to tr B. All features, labels and
-    intercept entries of a blank record are 0. Maps of rows are linear, so that a blank adds 0 to
-    every sum and enters no count. With ψ for the clip, a row of `WeightedSamples` adds w̃ u ψ(r),
-    of norm at most √w̃ γ; other sums treat it like any row.
+    intercept entries of a blank record are 0. Maps of rows are linear: a blank adds 0 to every sum
+    and enters no count. A row of `WeightedSamples` adds w̃ u ψ(r) with the clip ψ, of norm at most
+    √w̃ γ; other sums treat it like any row.
 
     Source
     ------

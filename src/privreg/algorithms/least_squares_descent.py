@@ -272,12 +272,11 @@ class LeastSquaresSettings(StartSettings):
 
     The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
     (`label_share`). `tail_share` is for the private clip of the wide steps and the allowance for
-    bias. `curvature_share` and `long_share` are for two second moments of unclipped rows. In the
-    first, rows are shortened until noise is small; in the second they stay longer. `moment_share`
-    and `mean_share` are for the second moment of clipped gradients and for two traces.
-    `final_share`, the rest, is split over three wide steps (10, 20 and 70 %). If noise hides
-    residual scales, wide steps replace the warm-up. All steps then get equal parts of the final,
-    scale and warm-up shares.
+    bias. `curvature_share` and `long_share` are for two second moments of unclipped rows. Rows are
+    shortened until noise is small in the first, and less in the second. `moment_share` and
+    `mean_share` are for the second moment of clipped gradients and for two traces. `final_share`,
+    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides residual scales, all
+    steps are wide, with equal parts of the final, scale and warm-up shares.
     """
 
     end: ClassVar[str] = "wide"

@@ -354,8 +354,7 @@ def _is_identity(whitening: FloatArray) -> bool:
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
     """Sum (p,) of the records' mean rows, each shortened to at most `longest`.
 
-    A weighted row √w(1, x) is first multiplied by √w, its first entry. `label_unit` appends the
-    labels, (p + 1,).
+    A weighted row √w(1, x) adds w(1, x), by its first entry. `label_unit` appends labels, (p + 1,).
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
@@ -414,8 +413,7 @@ class Point(NamedTuple):
     ) -> FloatArray:
         """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
 
-        A record adds 1 to one count; a zero record adds nothing. If γ = `clip_norm` is given, the
-        last entry is Σ min(‖g‖², γ²).
+        A record adds 1 to one count; a zero record adds 0. γ = `clip_norm` appends Σ min(‖g‖², γ²).
         """
 
         def part(found: RecordGradients) -> Sums:

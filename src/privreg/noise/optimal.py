@@ -89,8 +89,7 @@ def toeplitz_optimum(
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
         at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        these, the optimum is also the best of all non-negative, non-increasing encoders, with any
-        number of bands.
+        these, the optimum is also the best non-negative, non-increasing encoder of any width.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 

@@ -30,10 +30,9 @@ def privacy_covariance(
         + \tfrac{s^2}2 S_t(\operatorname{tr}(V_{t-1}) I + V_{t-1}) S_t^\top
 
     A is the mean derivative of the clipped gradient, known up to `symmetric_noise` of standard
-    deviation s. S_t is step size times preconditioner, λ_t the noise deviation of the mean
-    gradient, and V_0 the second moment of the start's error. Directions that no step reaches keep
-    V_0. This is brown2024, equation (18), with one matrix and one noise level per step; exact for a
-    linear gradient.
+    deviation s. S_t is step size times preconditioner, λ_t the noise of the mean gradient, and V_0
+    the second moment of the start's error. Directions that no step reaches keep V_0. This is
+    brown2024, equation (18), with one matrix and one noise per step; exact for a linear gradient.
     """
     matrices, noise = np.asarray(step_matrices), np.asarray(gradient_noise_stds)
     covariance, identity = start_covariance, np.eye(len(curvature))
