@@ -79,10 +79,10 @@ def huber_descent(
     Frobenius norm at most R² to the Gram matrix, and one of norm at most γ² to B, the second moment
     of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
     vectors of length at most γ to sums of gradients and at most `feature_norm` to the sum of rows.
-    It adds a number in [0, R²] to tr A and one in [0, γ²] to tr B. All features, labels and
-    intercept entries of a blank record are 0. Maps of rows are linear: a blank adds 0 to every sum
-    and enters no count. A row of `WeightedSamples` adds w̃ u ψ(r) with the clip ψ, of norm at most
-    √w̃ γ; other sums treat it like any row.
+    It adds a number in [0, R²] to tr A and one in [0, γ²] to tr B. In a blank record all features,
+    labels and intercept entries are 0. Maps of rows are linear: a blank adds 0 to every sum and
+    enters no count. A row of `WeightedSamples` adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃
+    γ; other sums treat it like any row.
 
     Source
     ------

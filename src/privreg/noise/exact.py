@@ -14,18 +14,18 @@ larger (`truncated`). A number is cut to 0, ..., K. A record's computed part of 
 therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is
 semi-definite, with trace and so Frobenius norm at most K².
 (3) The sum S is exact: products of blocks below 2⁵³ in double precision, blocks below 2⁶² in 64
-bits, and the rest in integers of any size. No bit of S depends on how records are read. (4) Under
-add-remove and zero-out, neighbours differ in the part of one record; under replace-one, in two
-parts. The squared sensitivity Δ² is a whole number: K² or 4K² for vectors, K⁴ or 2K⁴ for
+bits, and the rest in integers of any size. No bit of S depends on how records are read.
+(4) Under add-remove and zero-out, neighbours differ in the part of one record; under replace-one,
+in two parts. The squared sensitivity Δ² is a whole number: K² or 4K² for vectors, K⁴ or 2K⁴ for
 semi-definite matrices since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 for counts, and K² for
 numbers. A person's derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is
-rounded by a unit in each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that. (5) The
-release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ: the
-Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
+rounded by a unit in each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that.
+(5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ:
+the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
 :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Entries above the diagonal of a
-symmetric matrix count twice in the norm. Their noise has the least whole t with 2t² ≥ s². (6)
-Everything after that is post-processing, including products with units, rounding of W and θ, and
-saturation at the ends of 64 bits. The budgets of adaptive releases add up.
+symmetric matrix count twice in the norm. Their noise has the least whole t with 2t² ≥ s².
+(6) Everything after that is post-processing, including products with units, rounding of W and θ,
+and saturation at the ends of 64 bits. The budgets of adaptive releases add up.
 
 The noise comes from the operating system's secure bits; there is no seed to set. The proof does not
 cover running time: the sampler and the sum take slightly longer for some values than for others.

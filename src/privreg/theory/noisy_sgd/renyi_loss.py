@@ -359,9 +359,8 @@ def shuffled_loss(
         \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
         + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
-    The other positions, of weight T - Σ w_j, come after the release and cost nothing. The loss is
-    an upper bound on the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly
-    convex.
+    The other positions come after the release and cost nothing. The loss is an upper bound on the
+    mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
 
     Parameters
     ----------
