@@ -76,8 +76,8 @@ def huber_descent(
     function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ (Bun
     and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
     them. One record adds 1 to one count of each histogram. It adds a semi-definite matrix of
-    Frobenius norm at most R² to the Gram matrix, and one of norm at most γ² to B, the second moment
-    of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
+    Frobenius norm at most R² to the Gram matrix. It adds one of norm at most γ² to B, the second
+    moment of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
     vectors of length at most γ to sums of gradients and at most `feature_norm` to the sum of rows.
     It adds a number in [0, R²] to tr A and one in [0, γ²] to tr B. In a blank record all features,
     labels and intercept entries are 0. Maps of rows are linear: a blank adds 0 to every sum and

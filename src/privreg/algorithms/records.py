@@ -531,8 +531,8 @@ class Point(NamedTuple):
     def last_sums(self, *, clip_norm: float, short_cap: float) -> tuple[FloatArray, float, float]:
         """Σ ggᵀ (p, p), the trace of the first of `first_sums`, and Σ ‖g‖², at the last iterate.
 
-        A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first, a
-        number in [0, R₁²] to the second, and one in [0, C²] to the third.
+        A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first. It
+        adds a number in [0, R₁²] to the second, and one in [0, C²] to the third.
         """
 
         def part(found: RecordGradients) -> Sums:

@@ -323,9 +323,9 @@ def clipped_gradient_sum(
 
     Guarantee
     ---------
-    A row adds a vector of norm at most γ, for every finite row from subnormal to 1e308, up to a
-    relative rounding error of p + 4 units in the last place. The guarantee is for sums of real
-    numbers: the sum itself is rounded.
+    Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
+    rounding error of p + 4 units in the last place. The guarantee is for sums of real numbers: the
+    sum itself is rounded.
 
     Source
     ------

@@ -83,15 +83,15 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 class SplitBudget(Uncopied):
     """Gaussian mechanisms that share one budget, with a list of what each has spent.
 
-    The methods take the purpose, the share, a sum over records in whole numbers, the largest norm
-    of a record's part, and the divisor of the sum. The largest norm stands for 2²⁰ units of vectors
-    and numbers, and for 2⁴⁰ units of matrices. Without a generator, noise is exact and comes from
-    the operating system's secure bits (`privreg.noise.exact`).
+    The methods take the purpose, the share, and a sum over records in whole numbers. They also take
+    the largest norm of a record's part, and the divisor of the sum. The largest norm stands for 2²⁰
+    units of vectors and numbers, and for 2⁴⁰ units of matrices. Without a generator, noise is exact
+    and comes from the operating system's secure bits (`privreg.noise.exact`).
 
     Guarantee
     ---------
-    All returned values together cost the sum of the shares, if the given sums are bounded as stated
-    and arguments depend on the data only through those sums and earlier returned values.
+    All returned values together cost the sum of the shares, if the given sums are bounded as
+    stated. Arguments may depend on the data only through those sums and earlier returned values.
     """
 
     budget: Budget
@@ -276,9 +276,9 @@ def length_edges(feature_norm: float) -> FloatArray:
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length to which whitened rows are shortened for a second moment at budget rho.
 
-    The length depends on public numbers alone. It is as long as the noise allows (`noise_edge` at
-    most `EDGE`), so that few rows are shortened, but at least a little over the typical length √p.
-    It grows with the budget up to the larger of √(20p) and `longest`, a row's largest length.
+    The length depends on public numbers alone. It is as long as noise allows (`noise_edge` at most
+    `EDGE`), so that few rows are shortened. It is at least a little over the typical length √p. It
+    grows with the budget up to the larger of √(20p) and `longest`, a row's largest length.
     """
     affordable = EDGE / sqrt(2 * dimension) * sample_size * sqrt(rho)
     most = max(LONGEST * dimension, longest**2)

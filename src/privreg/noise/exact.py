@@ -1,8 +1,8 @@
 r"""Gaussian mechanism on sums, private in machine arithmetic and not only in real arithmetic.
 
 A guarantee for real numbers does not survive floating point. The last bits of a sum depend on every
-record, and a noisy sum takes values for one data set that are impossible for its neighbour
-(Mironov, 2012). Here sums and noise are whole numbers; the bound on a record is K = 2²⁰ units.
+record: a noisy sum takes values for one data set that are impossible for its neighbour (Mironov,
+2012). Here sums and noise are whole numbers; the bound on a record is K = 2²⁰ units.
 
 Proof. (1) A record is one row or all rows of a person, weighted or not. It enters as whole numbers
 k. These are computed, with any rounding, from that record, declarations and earlier releases alone.

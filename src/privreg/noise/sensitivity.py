@@ -33,8 +33,8 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     Guarantee
     ---------
-    If each step releases a gradient of norm at most 1, and adding, removing or zeroing out a record
-    changes one gradient, then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything
+    Let each step release a gradient of norm at most 1, and adding, removing or zeroing out a record
+    change one gradient. Then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything
     computed from this release, such as all iterates together. Gradients may be chosen adaptively.
 
     Examples

@@ -223,9 +223,9 @@ def tree_sensitivity(steps: int) -> float:
 
     Guarantee
     ---------
-    With node noise of standard deviation σγ and steps of norm at most 1, all prefix sums together
-    are 1/(2σ²)-zCDP if adding, removing or zeroing out a record changes one step. Only nodes that
-    enter a prefix count; `tree_levels` counts all nodes and is never less.
+    Adding, removing or zeroing out a record must change one step only. With node noise of standard
+    deviation σγ and steps of norm at most 1, all prefix sums together are then 1/(2σ²)-zCDP. Only
+    nodes that enter a prefix count; `tree_levels` counts all nodes and is never less.
     """
     return float(np.sqrt(steps.bit_length()))
 

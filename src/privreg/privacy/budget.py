@@ -146,8 +146,8 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> F
 
     Guarantee
     ---------
-    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one), if each
-    sample is used once, its gradient is clipped to norm C, and each step is a contraction. For
+    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one). Conditions:
+    each sample is used once, its gradient is clipped to norm C, and steps are contractions. For
     least squares a step of at most 2 / |x|² is a contraction. Earlier iterates must stay secret.
 
     Source

@@ -605,10 +605,10 @@ def resolved_panels(
 ) -> FloatArray:
     r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
 
-    Equal panels are cut until, with the largest curvature a and the growth f of the risk in units
-    of the integral of the squared rate, :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on each,
-    and until the collocation equations hold to 1e-13 for two known solutions: the integral Γ of
-    the rate, and :math:`e^{-2a\Gamma}`. A panel around a jump is halved to neighbouring doubles.
+    Let a be the largest curvature, and f the growth of the risk in units of the integral of the
+    squared rate. Equal panels are cut until :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on
+    each. The collocation equations must also hold to 1e-13 for two known solutions, the integral Γ
+    of the rate and :math:`e^{-2a\Gamma}`. Panels around a jump are halved to neighbouring doubles.
     """
     edges = np.linspace(0.0, horizon, minimum + 1)
     exponents, _ = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)

@@ -165,8 +165,8 @@ def shuffled_hidden_state_loss(
     shuffled and secret. One condition can fail under clipping: a step on any record must contract
     by L = 1 - ηλ, as for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then "contraction"
     holds by privacy amplification by iteration, and so does "reconstruction", which is never
-    smaller. A clipped full gradient is in general not the gradient of such a loss, so for clipped
-    SGD this is a comparison and not a guarantee.
+    smaller. A clipped full gradient is in general not the gradient of such a loss. For clipped SGD
+    this is therefore a comparison and not a guarantee.
 
     Source
     ------

@@ -409,8 +409,8 @@ def position_quadrature(
     """Quadrature over positions up to the last release, with fine panels at 0 and before releases.
 
     As a function of the position, the loss changes over a few steps at 0, where the state has no
-    spread yet, and similarly before each release. Between neighbouring breaks the panels double in
-    width from both ends; each has a Gauss-Legendre rule. The loss grows with the square of the
+    spread yet. It does so before each release, too. Between neighbouring breaks the panels double
+    in width from both ends; each has a Gauss-Legendre rule. The loss grows with the square of the
     rate, so panels are halved until the rule integrates this square accurately.
 
     Parameters

@@ -313,8 +313,8 @@ def pair_divergences(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
 
-    They are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry), mixed and inner. With
-    W the pair's four columns over the root of the base, the mixture's covariance is
+    The weighted Gram matrices are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry),
+    mixed and inner. With the pair's columns W over the root of the base, the mixture covariance is
 
     .. math:: M = N + W_jBW_j^\top,\quad N = I + W_iAW_i^\top,\quad A = (1-\alpha)K_i,\;
         B = \alpha K_j,\qquad N^{-1} = I - W_iTW_i^\top,\quad
@@ -325,22 +325,22 @@ def pair_divergences(
     .. math:: \det M = \det(I+AG_{ii})\det(I+BS),\qquad
         M^{-1} = N^{-1} - N^{-1}W_j\frac{B+\det B\;\mathrm{adj}\,S}{\det(I+BS)}W_j^\top N^{-1}.
 
-    As A and B have one eigenvalue of each sign, M is positive definite if both determinants are
-    positive, or if both are negative and so is :math:`S_{11}`; in no other case.
+    A and B have one eigenvalue of each sign. M is therefore positive definite exactly if both
+    determinants are positive, or if both are negative and so is :math:`S_{11}`.
 
-    Relative errors come second: 0 where the Gram matrices, right to `rounding`, tell a divergence
-    to `RELATIVE` or `ABSOLUTE`, and `inf` where they do not tell whether it is finite. In units of
-    the lengths of W's columns, where the entries of a Gram matrix are at most 1, let k be the sum
-    of the entries of :math:`|A|+4|\det A|` and t that over :math:`|\det(I+AG_{ii})|`, a bound of
-    T's entries. Then to first order, with δ for `rounding`, the relative error of the first
-    determinant is :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|` and that of an entry of S or of the
-    gap's products is Δ times their units. With F the last fraction, y what it makes of the gap, π
-    the gap's coefficients and :math:`|\cdot|` sums of entries in these units,
+    Relative errors are returned second: 0 if Gram matrices with relative error δ = `rounding` give
+    the divergence to `RELATIVE` or `ABSOLUTE`, `inf` if they leave open whether it is finite. In
+    units of the lengths of W's columns, entries of Gram matrices are at most 1. Let k be the sum of
+    the entries of :math:`|A|+4|\det A|`. Then :math:`t = k/|\det(I+AG_{ii})|` bounds T's entries.
+    To first order, the relative error of the first determinant is
+    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. The error of an entry of S or of the gap's
+    products is Δ in these units. Let F be the last fraction, y its product with the gap, π the
+    gap's coefficients and :math:`|\cdot|` sums of entries. Then
 
     .. math:: \Delta = \delta(1+5t)+t\rho,\qquad \ln\det M \text{ changes by } \rho+\Delta|F|,
         \qquad \text{the quadratic form by } \Delta(|\pi|+|y|)^2,
 
-    to which the rounding of what is summed at last is added.
+    and the rounding of the last sums is added.
     """
     count = residuals.size
     result, errors = np.empty((count, count)), np.zeros((count, count))

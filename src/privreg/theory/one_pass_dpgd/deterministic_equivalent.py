@@ -554,9 +554,9 @@ def integrate_settings(  # type: ignore[no-untyped-def]
 ):
     """Make exponential Heun steps for each setting in turn; record the risk at the times to keep.
 
-    `eigenvalues` increase, `settings` has rows amplitude, gamma, noise energy and clip, `shape` is
-    the schedule's at `times`, `keep` holds increasing positions in `times`, and `risk_out`, shape
-    (settings, keep), is filled.
+    `eigenvalues` increase. `settings` has rows amplitude, gamma, noise energy and clip. `shape` is
+    the schedule's shape at `times`, `keep` holds increasing positions in `times`, and `risk_out`,
+    shape (settings, keep), is filled.
     """
     modes = len(eigenvalues)
     # The state is what each mode contributes to the risk.
