@@ -342,7 +342,7 @@ def _run(
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
             "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels at most 1e110 "
-            "in size, if clip_norms holds inf; got rows or labels outside"
+            "in size, if clip_norms holds inf; got a row or label outside"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)

@@ -369,8 +369,8 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[C
         found = rescaled(chunk)
         if found is not chunk and not np.all(clips):
             raise ValueError(
-                f"clip_norm must be finite for rows beyond [{SHORTEST:g}, {LONGEST:g}] in length, "
-                "got an infinite one beside finite ones"
+                f"clip_norm must be finite for rows beyond lengths {SHORTEST:g} to {LONGEST:g}, "
+                "got finite and infinite norms"
             )
         yield found
 

@@ -226,7 +226,7 @@ def _workloads(
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
     if not np.any(scales * np.any(kernels, axis=1)):
-        raise ValueError("workload must not be all 0 if its weight is above 0, got only 0")
+        raise ValueError("workload must not be all 0 where weights are positive, got only 0")
     return kernels, scales
 
 

@@ -262,7 +262,7 @@ class SectorProgram:
         the scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... inequality (91) fails. In
         both cases λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
-        Frequencies per octave; 24 give a relative error of about 1e-5.
+        Frequencies per octave; with 24 the error is about 1e-5.
 
     Source
     ------

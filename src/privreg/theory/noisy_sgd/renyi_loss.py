@@ -169,7 +169,7 @@ def release_loss(
     try:
         other, other_label = replacement
     except (TypeError, ValueError):
-        raise ValueError("replacement must be a pair (features, label), got another") from None
+        raise ValueError("replacement must be a pair (features, label), got no pair") from None
     others, other_labels = require_records([other], [other_label], d, of="replacement ")
     require_flag("shuffled", shuffled)
     require_choice("release", release, RELEASES)
