@@ -74,7 +74,7 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """Privacy budget that a run with this multiplier spends; inverse of `shaped_noise_multiplier`."""
+    """Privacy budget that a run with τ spends; inverse of `shaped_noise_multiplier`."""
     ratio = _sensitivity(neighbours, correlation, steps) / noise_multiplier
     return Budget.half_square(ratio, neighbours=neighbours)
 
