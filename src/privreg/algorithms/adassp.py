@@ -36,7 +36,7 @@ RELEASES = 3  # λ_min, XᵀX and Xᵀy, in this order
 
 
 class Bounds(NamedTuple):
-    """Bounds on the data: norm of a feature row, absolute value of a label, from 1e-12 to 1e12."""
+    """Bounds on the norm of a feature row and on the size of a label, each from 1e-12 to 1e12."""
 
     feature_norm: float
     label: float
@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False, init=False)
 class ClippedSums(Immutable):
-    """Sums XᵀX and Xᵀy under bounds, made by `clipped_sums` and `within`. Not private."""
+    """Sums XᵀX and Xᵀy of data within bounds, made by `clipped_sums` and `within`. Not private."""
 
     not_private: ClassVar[bool] = True
     bounds: Bounds
@@ -55,14 +55,14 @@ class ClippedSums(Immutable):
         return partial(build, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
-        """Same sums with looser stated bounds, for which the sensitivities also hold."""
+        """The same sums with looser bounds; sensitivities computed from these bounds also hold."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
-            raise ValueError(f"bounds must be at least those of the sums, {self.bounds}, got less")
+            raise ValueError(f"bounds must be at least {self.bounds}, as in the sums, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
 class Sensitivities(NamedTuple):
-    """ℓ2 sensitivities: smallest eigenvalue, upper triangle of XᵀX, Xᵀy."""
+    """ℓ2 sensitivities of the smallest eigenvalue of XᵀX, its upper triangle, and Xᵀy."""
 
     eigenvalue: float
     gram: float
@@ -70,7 +70,7 @@ class Sensitivities(NamedTuple):
 
 
 def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
-    """Largest row norm and label in the data.
+    """Largest row norm and largest absolute label in the data.
 
     The diagnostic's `non_private` holds the bounds. A fit with these bounds has no privacy
     guarantee; it is for comparisons that favour AdaSSP on purpose.
@@ -81,7 +81,7 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
         for _, labels, norms in samples.chunks()
     ]
     if not extremes:
-        raise ValueError("samples must have rows to take bounds from, got none")
+        raise ValueError("samples must have at least one row, got none")
     found = Bounds(*(max(column) for column in zip(*extremes, strict=True)))
     return Diagnostic(found, "bounds computed from the data")
 
@@ -89,7 +89,7 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
 def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
     """Chunks of the data, with longer rows shortened and larger labels clipped to the bounds.
 
-    They are for methods that need rows. The caller need not promise that the data keep the bounds.
+    They are for methods that need rows. The data may exceed the bounds.
     """
     bounds = require_bounds(bounds)
     for features, labels, norms in as_samples(samples).chunks():
@@ -110,7 +110,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
-    """Checked bounds in the allowed range, as immutable numbers."""
+    """Bounds as immutable numbers, after a check of their range."""
     require_instance("bounds", bounds, Bounds)
     scales = {f"bounds.{name}": value for name, value in bounds._asdict().items()}
     return Bounds(*require_scales(**scales))
@@ -160,7 +160,7 @@ def adassp(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
-    r"""AdaSSP at an (ε, δ) budget, with Wang's noise scale.
+    r"""AdaSSP with an (ε, δ) budget and Wang's noise scale.
 
     .. math::
         \tilde\theta = \big(X^\top X + s\Delta_{xx} W + \kappa I\big)^{-1}
@@ -180,8 +180,8 @@ def adassp(
     samples : Samples or ClippedSums
         Data, or `clipped_sums` of the data with the same bounds.
     bounds : Bounds
-        A priori bounds, chosen without looking at the data. Longer rows are shortened and larger
-        labels clipped. With `bounds_from_data` nothing is private.
+        Bounds chosen without looking at the data. Longer rows are shortened, and larger labels
+        clipped. With `bounds_from_data` nothing is private.
     epsilon : float
         ε, from 1e-12 to `largest_epsilon(delta)`.
     delta : float
@@ -191,8 +191,8 @@ def adassp(
     neighbours : Neighbours
         Neighbouring relation; Wang's own is add-remove.
     ridge_failure : float
-        Bound β in (0, 1) on the probability that the matrix noise exceeds what the ridge allows
-        for. It does not affect privacy.
+        Probability β in (0, 1) that the matrix noise may exceed what the ridge allows for. β does
+        not affect privacy.
 
     Returns
     -------
@@ -201,10 +201,10 @@ def adassp(
 
     Guarantee
     ---------
-    Under `neighbours`, with bounds stated a priori, the three releases together are ρ-zCDP with
-    ρ = 3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by `to_approximate` (checked at
-    each call). The usual argument gives a third of ε and δ to each release. But at this noise scale
-    a single release is not (ε/3, δ/3)-DP unless ε is small.
+    With bounds stated a priori, the three releases together are ρ-zCDP under `neighbours`, with ρ =
+    3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by `to_approximate` (checked at each
+    call). The usual argument gives a third of ε and δ to each release. But at this noise scale a
+    single release is not (ε/3, δ/3)-DP unless ε is small.
 
     Source
     ------
@@ -238,19 +238,19 @@ def adassp_zcdp(
     rng: np.random.Generator | None,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
-    r"""AdaSSP at a zCDP budget, with a third of the budget for each of the three releases.
+    r"""AdaSSP with a zCDP budget, a third of it for each of the three releases.
 
     As `adassp` with :math:`s = \sqrt{3 / (2\rho)}` and the eigenvalue's shift
-    :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound of probability β. Without a
-    generator the statistics are whole numbers; their noise is exact and from secure bits.
+    :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound that fails with probability
+    β. Without a generator the statistics are whole numbers with exact noise from secure bits.
 
     Guarantee
     ---------
-    The estimate keeps the budget under its relation if the bounds are a priori. It is a function of
-    Gaussian releases of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros changes no
-    release, and none contains the number of records. Without a generator this holds as computed
-    (`privreg.noise.exact`): a record's parts of XᵀX and Xᵀy are at most 2⁴⁰ and 2²⁰ units in norm.
-    One record moves the whole number of 2²⁰ units below λ_min by at most 2²⁰.
+    With bounds stated a priori, the estimate is ρ-zCDP under the budget's relation. It is a
+    function of Gaussian releases of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros
+    changes no release, and none contains the number of records. Without a generator this also holds
+    in machine arithmetic (`privreg.noise.exact`). A record's parts of XᵀX and Xᵀy have norm at most
+    2⁴⁰ and 2²⁰ units. λ_min is rounded down to j · 2²⁰ units; one record moves j by at most 2²⁰.
 
     Source
     ------
@@ -278,9 +278,9 @@ def _fit(
     ridge_failure: float,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """The estimate, with noise of `multiplier` sensitivities.
+    """The estimate, with noise of standard deviation `multiplier` times the sensitivities.
 
-    `eigenvalue_shift` standard deviations of its noise are taken off λ̃, √(2 ln(1/β)) by default.
+    λ̃ is the noisy λ_min less `eigenvalue_shift` noise deviations, √(2 ln(1/β)) by default.
     """
     require_rng("rng", rng)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
@@ -288,7 +288,7 @@ def _fit(
         eigenvalue_shift = float(np.sqrt(-2 * np.log(ridge_failure)))
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
     if sums.bounds != bounds:
-        raise ValueError(f"bounds must be those of the sums, {sums.bounds}, got {bounds}")
+        raise ValueError(f"bounds must be the bounds {sums.bounds} of the sums, got {bounds}")
     limits = sensitivities(sums.bounds, neighbours=neighbours)
     gram, moment = sums.gram, sums.moment
     p = len(moment)
@@ -301,7 +301,7 @@ def _fit(
 
 
 def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: float) -> FloatArray:
-    """The estimate of `_fit` from whole numbers; λ̃, noisy XᵀX and Xᵀy are in the data's units."""
+    """The estimate of `_fit` from whole numbers; released statistics are in the data's units."""
     bounds = require_bounds(bounds)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
     gram, moment = whole_sums(samples, bounds=bounds)
@@ -322,7 +322,7 @@ def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: floa
 
 
 def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]:
-    """`clipped_sums` in whole numbers: XᵀX in units of 2⁻⁴⁰ of its bound, Xᵀy of 2⁻²⁰."""
+    """`clipped_sums` in whole units: 2⁻⁴⁰ (XᵀX) and 2⁻²⁰ (Xᵀy) of a record's bound."""
     samples, moved = as_samples(samples), bounds.feature_norm * bounds.label
     p = samples.dimension
     gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)
@@ -341,19 +341,19 @@ def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]
 def _solved(
     gram: FloatArray, moment: FloatArray, noise: float, smallest: float, failure: float
 ) -> FloatArray:
-    """Ridge regression that is stable under noise of this deviation in the matrix."""
+    """Ridge estimate, with a ridge that outweighs matrix noise of standard deviation `noise`."""
     p = len(moment)
     ridge = noise * np.sqrt(p * (np.log(2 * p**2) - np.log(failure))) - max(0.0, smallest)
     try:
         return np.asarray(np.linalg.solve(gram + max(0.0, ridge) * np.eye(p), moment))
     except np.linalg.LinAlgError:
         raise ValueError(
-            "samples must have linearly independent features without noise, got dependent ones"
+            "without noise, samples must have linearly independent features, got dependent ones"
         ) from None
 
 
 def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
-    """Smallest eigenvalue in whole units u: the largest j with G - j u I positive definite."""
+    """Smallest eigenvalue in whole units u: the largest j with G - juI positive definite."""
     # Floating point proposes, proofs decide.
     j = max(0, int(np.linalg.eigvalsh(gram.astype(np.float64))[0] // unit)) + 1
     while j >= 0 and not _is_positive_definite(gram, j * unit):

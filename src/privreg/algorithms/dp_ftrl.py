@@ -6,7 +6,7 @@ r"""DP-FTRL for least squares: clipped gradients and Gaussian noise that is corr
 
 FTRL stands for "follow the regularized leader". B = I gives DP-SGD without random batches. Without
 clipping the method is called Noisy-FTRL and promises no privacy. Every epoch visits the records in
-their given order. 𝓑_t holds the records of step t, at most m, and δ is the ridge.
+their given order. 𝓑_t holds the records of step t, at most m of them. δ is the ridge.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class FTRLMechanism(Immutable):
         σ, standard deviation of each coordinate of the white noise w, in units of the mean
         gradient; from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
     clip_norm : float
-        Clipping norm G, from 1e-12 to 1e12; or `inf`, which clips nothing and promises nothing.
+        Clipping norm G, from 1e-12 to 1e12; or `inf`, which clips nothing and gives no privacy.
     sample_size : int
-        Number n of records, public.
+        Number n of records, which is public.
     epochs : int
         Passes over the records.
     batch_size : int
@@ -91,20 +91,20 @@ class FTRLMechanism(Immutable):
     Attributes
     ----------
     sensitivity : float
-        γ: norm of the change that one record makes to :math:`B^{-1}` times the gradients, if it
-        changes each mean gradient that it enters by at most 1. γ is exact for one epoch, and for
-        several if the encoder's columns have non-negative products; otherwise an upper bound. A
-        correction for rounding in the inverse is added (`privreg.noise.toeplitz`): none up to about
-        16,000 steps, and a share of about 1e-13 × steps beyond.
+        γ: norm of the change that one record makes to :math:`B^{-1}` times the mean gradients, if
+        it changes each of its gradients by at most 1. γ is exact for one epoch, and for several if
+        the encoder's columns have non-negative products; otherwise an upper bound. γ includes an
+        allowance for rounding in the inverse (`privreg.noise.toeplitz`): none up to about 16,000
+        steps, then a relative 1e-13 × steps.
 
     Guarantee
     ---------
     All iterates together are ρ-zCDP with ρ = `spent(...)` for replace-one or zero-out neighbours,
-    if step sizes and start are chosen without the data. So is everything computed from them. A
-    record enters steps i, i + b, i + 2b, ... for b steps per epoch. One Gaussian mechanism releases
-    :math:`B^{-1}g + w` for the mean gradients g of all steps at once. Its budget comes from the
-    norm of the whole difference, never from composition: the steps' noise is not independent.
-    g may depend on earlier iterates because B is lower triangular.
+    if step sizes and start are chosen without the data. So is everything computed from the
+    iterates. A record enters steps i, i + b, i + 2b, ... for b steps per epoch. One Gaussian
+    mechanism releases :math:`B^{-1}g + w` for the mean gradients g of all steps at once. Its budget
+    comes from the norm of a record's change over all steps. Composition over steps is not valid,
+    since their noise is dependent. g may depend on earlier iterates because B is lower triangular.
 
     Source
     ------
@@ -145,7 +145,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""Mechanism that keeps a budget for all iterates; least noise if `sensitivity` is exact.
+        r"""Mechanism that spends a budget on all iterates; least noise if `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
@@ -168,8 +168,8 @@ class FTRLMechanism(Immutable):
         std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
-                f"clip_norm must need noise of at most 1e12 at {budget}, got {clip_norm}: "
-                f"it needs noise of {std:g}"
+                f"clip_norm must be small enough for noise of at most 1e12 at {budget}, "
+                f"got {clip_norm}: it needs noise of {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)
@@ -189,7 +189,7 @@ class FTRLMechanism(Immutable):
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
         ρ is `inf` without noise or clipping. Neighbours are replace-one or zero-out. Add-remove is
-        not covered: one record more or less would move the later ones to other steps.
+        not covered: one record more or less would move all later records to other steps.
         """
         change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
@@ -221,7 +221,7 @@ class FTRLRun:
     def release(
         self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Release[FloatArray]:
-        """Release of the iterates, at the mechanism's budget for all iterates.
+        """Release of the iterates, with the mechanism's budget for all iterates.
 
         Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
@@ -249,8 +249,8 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, more than 0 (also below 1e-12) and at most 1e12, chosen without looking at the data.
-        Refused if the iterates overflow.
+        η, any positive number up to 1e12, chosen without looking at the data. Refused if the
+        iterates overflow.
     rng : Generator
         Source of the noise.
     ridge : float
@@ -263,9 +263,9 @@ def dp_ftrl(
     Guarantee
     ---------
     All iterates together are ρ-zCDP with ρ = `mechanism.spent()` for data sets of one size that
-    differ in one replaced record. With ``neighbours="zero-out"`` the guarantee is for data sets in
-    which one record is blank (features and label 0) in one of the two. It assumes exact Gaussian
-    noise; sampling in floating point is not covered.
+    differ in one replaced record. With ``neighbours="zero-out"``, two data sets differ in one
+    record, which is blank (features and label 0) in one of them. Gaussian noise is assumed exact;
+    sampling in floating point is not covered.
 
     Examples
     --------
@@ -333,10 +333,10 @@ def simulate_ftrl(
 ) -> FloatArray:
     r"""Excess risks (steps + 1,) of a one-pass run without clipping on fresh samples.
 
-    A risk is half the sum of λ_j e_j². Not private. Samples are :math:`N(0,\mathrm{diag}\,\lambda)`
-    with the `eigenvalues` λ (d,), one sample per step. `decoder` holds coefficients β of
-    `privreg.noise.toeplitz`; missing coefficients are 0. `initial_error` is θ_0 - θ* in the
-    eigenbasis. Risks are `inf` if the iteration is unstable.
+    A risk is half the sum of λ_j e_j² for the error e = θ - θ*. Not private. Samples are
+    :math:`N(0,\mathrm{diag}\,\lambda)` with the `eigenvalues` λ (d,), one sample per step.
+    `decoder` holds coefficients β of `privreg.noise.toeplitz`; missing coefficients are 0.
+    `initial_error` is θ_0 - θ* in the eigenbasis. Risks are `inf` if the iteration is unstable.
     """
     scales = np.sqrt(eigenvalues)
     noise, risks = np.zeros((steps, scales.size)), np.zeros(steps + 1)
@@ -354,7 +354,7 @@ def simulate_ftrl(
 
 
 def _record_change(clip_norm: float, neighbours: Neighbours | str) -> float:
-    """Largest change of a batch's sum of clipped gradients by one record."""
+    """Largest change that one record makes to a batch's sum of clipped gradients."""
     return float(sum_sensitivity(clip_norm, neighbours=require_places(neighbours)))
 
 
@@ -426,7 +426,7 @@ def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
-    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks`, the start first.
+    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks` from the start on.
 
     `error` is θ - θ*.
     """

@@ -1,4 +1,4 @@
-"""Full-batch DP-GD with per-row clipping, and the screening of rows that provably do not clip."""
+"""Full-batch DP-GD with per-row clipping, and a screening for rows that are never clipped."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ PILOT_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False, init=False)
 class ScreenedSamples(Immutable):
-    """Rows that cannot clip as sums, others as a chunk; valid within `radius` of the centre path.
+    """Sums of the rows that are never clipped near a path, and a chunk of the other rows.
 
-    Only `screen` makes it. `centres` (points, p) holds the path by step; its last point stands for
-    all later steps. The sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, are over rows with
-    gradients of norm at most `clip_norm` near the path. `kept` holds the other rows.
+    Only `screen` makes it. `centres` (points, p) holds the path, a point per step; the last point
+    stands for all later steps. The sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, are over
+    rows with gradients of norm at most `clip_norm` within `radius` of the path.
     """
 
     not_private: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """True if all columns of `parameters` (p, lanes) lie in the tube at this step."""
+        """True if the columns of `parameters` (p, lanes) are near the path at this step."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
@@ -83,12 +83,12 @@ class ScreenedSamples(Immutable):
     def clipped_gradient_sum(
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """As `samples.clipped_gradient_sum`, at a cost of p² and the kept rows."""
+        """As `samples.clipped_gradient_sum`, but only p² operations and a pass over `kept`."""
         sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
-        """XᵀX, shape (p, p), and Xᵀy, shape (p,), of the whole data set. Not private."""
+        """XᵀX, shape (p, p), and Xᵀy, shape (p,), for the whole data set. Not private."""
         features, labels, _ = self.kept
         return self.gram + features.T @ features, self.moment + features.T @ labels
 
@@ -103,13 +103,13 @@ def screen(
     lanes: int,
     start: FloatArray,
 ) -> ScreenedSamples | None:
-    """Screen a data set for gradient descent with Gaussian noise; None if that saves no time.
+    """Screen a data set for gradient descent with Gaussian noise; None if screening saves no time.
 
     The centre path is noiseless, unclipped descent on the first 65,536 rows. The radius covers the
-    noise of all lanes and steps with probability 0.999, and the sampling error of these rows.
-    Neither choice affects correctness, only how often the caller must use the whole data set. This
-    function walks the data set once. It returns None if a quarter of the rows or 128 MB would have
-    to be kept, or if the descent diverges.
+    noise of all runs (`lanes`) and steps with probability 0.999, and the sampling error of these
+    rows. Path and radius do not affect correctness, only how often the caller must use the whole
+    data set. The data set is read once. The result is None if a quarter of the rows or 128 MB would
+    have to be kept, or if the descent diverges.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -172,7 +172,7 @@ def _tube(
     steps: int,
     lanes: int,
 ) -> tuple[float, FloatArray]:
-    """Radius of the tube and its centre path, from the first rows."""
+    """Radius and centre path of `ScreenedSamples`, from the first rows."""
     rows = min(sample_size, PILOT_ROWS)
     totals = sum_moments(_first_rows(chunks()), start.size)
     covariance, moment = (total / rows for total in totals)
@@ -279,7 +279,7 @@ def full_batch_noise_std(
     gradients: ArrayLike,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> FloatArray:
-    r"""Noise of the mean clipped gradient at which all released iterates together cost ρ.
+    r"""Noise deviation of the mean clipped gradient at which all released iterates together cost ρ.
 
     .. math::
         \lambda = \Delta\sqrt{\frac{T}{2\rho}}
@@ -302,7 +302,7 @@ def full_batch_noise_std(
     Returns
     -------
     ndarray, shape (...)
-        λ, not yet multiplied by the step size; `inf` for an infinite clipping bound.
+        λ before multiplication by the step size; `inf` for an infinite clipping bound.
 
     Guarantee
     ---------
@@ -369,14 +369,14 @@ def full_batch_dpgd(
         Increasing steps in 1..T to return, possibly none; all by default.
     screening : bool or ScreenedSamples
         If True, rows that provably cannot clip enter through their Gram matrix (`screen`). A given
-        `ScreenedSamples` must be of these samples, at a bound no larger than any in `clip_norm`.
-        The iterates agree with those of a plain pass up to rounding.
+        `ScreenedSamples` must be made from these samples, with a clipping bound no larger than any
+        in `clip_norm`. The iterates agree with those of a plain pass up to rounding.
 
     Guarantee
     ---------
     One run's iterates together are ρ-zCDP. Under replace-one neighbours ρ = T (2γ/n)² / (2λ²).
     Under zero-out neighbours, and under add-remove ones if n is declared as `sample_size`,
-    ρ = T (γ/n)² / (2λ²). m released runs cost m times as much. The guarantee covers real numbers
+    ρ = T (γ/n)² / (2λ²). m released runs cost m times as much. The guarantee is for real arithmetic
     and one setting: settings share noise, so that their differences have less noise. It does not
     cover floating-point leaks, which `exact_descent` avoids, or running times that depend on the
     data. `times` and any function of the iterates are post-processing. The budget of one setting
@@ -398,7 +398,7 @@ def full_batch_dpgd(
     if screened is not None:
         known = screened.samples
         if samples is not known and samples is not getattr(known, "samples", None):
-            raise ValueError("screening must be of these samples, got that of another data set")
+            raise ValueError("screening must be of these samples, got one of another data set")
         if screened.clip_norm > bounds.min():
             raise ValueError(
                 f"screening must be at a bound of at most {bounds.min():g}, the smallest in "
@@ -468,13 +468,13 @@ def full_batch_dpgd(
 def exact_descent(
     samples: Samples, budget: Budget, *, clip_norm: float, step_size: float, steps: int, n: float
 ) -> FloatArray:
-    """Iterates (steps, p) of `full_batch_dpgd`, with whole numbers and noise from secure bits.
+    """Iterates (steps, p) of `full_batch_dpgd`, from whole-number sums and noise from secure bits.
 
     Guarantee
     ---------
-    The iterates together keep the budget under its relation, as computed (`privreg.noise.exact`).
-    They are a function of n and of noisy sums of whole numbers. Each row's whole numbers are
-    computed from that row and the last iterate, in an order that no other row changes.
+    The iterates together spend the budget under its relation, also in machine arithmetic
+    (`privreg.noise.exact`). They are a function of n and of noisy sums of whole numbers. Each row's
+    whole numbers are computed from that row and the last iterate alone.
     """
     shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []
     for _ in range(steps):
@@ -493,7 +493,7 @@ def exact_descent(
 def _clip_factors(
     rows: FloatArray, labels: FloatArray, theta: FloatArray, clip_norm: float, factors: FloatArray
 ) -> None:
-    """Residuals r, shrunk where ‖x‖ |r| is beyond the clip."""
+    """Residuals r, shrunk where ‖x‖ |r| exceeds the clipping norm."""
     for i in range(len(rows)):
         residual, square = labels[i], 0.0
         for j in range(rows.shape[1]):

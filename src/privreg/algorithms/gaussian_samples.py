@@ -32,7 +32,7 @@ class GaussianSamples(Rebuilt):
         \mathbf x_i = C \mathbf g_i,\ \mathbf g_i \sim N(0, I_p), \qquad
         y_i = \mathbf x_i^\top\theta^* + \xi_i,\ \xi_i \sim N(m, \sigma^2)
 
-    A row does not depend on `sample_size`: data sets of different sizes from one seed are nested.
+    A row does not depend on `sample_size`: a larger data set starts with the rows of a smaller one.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class GaussianSamples(Rebuilt):
     covariance_root : array_like, shape (p, p), optional
         C such that C Cᵀ is the covariance of the features; the identity by default.
     label_noise_mean : float
-        m, 0 in the model.
+        m, which is 0 in the paper's model.
 
     Source
     ------

@@ -55,12 +55,12 @@ def huber_descent(
         + \lambda_t\zeta_t\Big), \qquad \zeta_t \sim N(0, I_p)
 
     with z = Wᵀx and u = z min(1, √p/‖z‖). Since residuals are clipped, the steps descend on a Huber
-    loss, and a row adds a vector of norm at most γ. One clip width for all rows keeps the slopes'
-    target if errors are skewed but independent of the features. If `settings.common_width` is
-    False, gradients z r are clipped to γ instead. W whitens by a private second moment: noise lies
-    in directions with uncertain coefficients, and few steps suffice. Clip and noise grow with the
-    private residual scale. A warm-up step is undone if that scale is larger after it, or hidden by
-    noise. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the
+    loss, and a row adds a vector of norm at most γ. With one clip width for all rows, skewed errors
+    that are independent of the features do not bias the slopes. If `settings.common_width` is
+    False, gradients z r are clipped to γ instead. W whitens rows by a private second moment: noise
+    is in directions of uncertain coefficients, and few steps suffice. Clip and noise grow with the
+    private residual scale. A warm-up step is undone if noise hides the next scale or that scale is
+    too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the
     average of K Newton steps, with the noise of one step that spends all K budgets.
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
@@ -71,17 +71,18 @@ def huber_descent(
     Guarantee
     ---------
     Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
-    settings are chosen without looking at the data. Without a generator this holds as computed.
-    With `groups` neighbours differ in all rows of one person. Proof: the fit is a function of
-    `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ (Bun and Steinke
-    2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move them. One record
-    adds a count to a histogram. It adds a semi-definite matrix of Frobenius norm at most R² to the
-    Gram matrix, and one of norm at most γ² to B, the second moment of clipped gradients. It adds a
-    derivative of norm at most R² to A. It adds vectors of length at most γ to sums of gradients and
-    at most `feature_norm` to the sum of rows. It adds a number in [0, R²] to tr A and one in
-    [0, γ²] to tr B. A blank record has features, labels and intercept entries 0 in all its rows.
-    Maps of rows are linear: a blank adds 0 to every sum and enters no count, as if absent. A row of
-    `WeightedSamples` adds w̃ u ψ(r), of norm at most √w̃ γ; other sums treat it like any row.
+    settings are chosen without looking at the data. Without a generator this also holds in machine
+    arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit is a
+    function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ (Bun
+    and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
+    them. One record adds 1 to one count of each histogram. It adds a semi-definite matrix of
+    Frobenius norm at most R² to the Gram matrix. It adds one of norm at most γ² to B, the second
+    moment of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
+    vectors of length at most γ to sums of gradients and at most `feature_norm` to the sum of rows.
+    It adds a number in [0, R²] to tr A and one in [0, γ²] to tr B. In a blank record all features,
+    labels and intercept entries are 0. Maps of rows are linear: a blank adds 0 to every sum and
+    enters no count. A row of `WeightedSamples` adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃
+    γ; other sums treat it like any row.
 
     Source
     ------
@@ -104,18 +105,18 @@ class HuberSettings(StartSettings):
     Parameters
     ----------
     clip_width : float
-        Clip width w in residual scales, from 1e-3 to 1e3: about 1 if privacy noise dominates, wider
-        if sampling error does.
+        Clip width w in units of the residual scale, from 1e-3 to 1e3: about 1 if privacy noise
+        dominates, wider if sampling error does.
     warm_up_steps : int
         Full-length steps toward the solution; each re-estimates the residual scale.
     final_steps : int
-        Number K of averaged steps; step k has length 1/k. They get the rest of ρ.
+        Number K of averaged steps; step k has length 1/k. These steps get the rest of ρ.
     gram_rounds : int
-        Rounds of the private Gram matrix. Each whitens for the next, which reduces noise in
-        directions of small variance.
+        Rounds of the private Gram matrix. Each round whitens the rows for the next, which reduces
+        noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ in (0, 1) for the rows' typical length, the Gram matrix, the residual scales,
-        the warm-up steps, and the two means that intervals need. With an intercept half of
+        the warm-up steps, and the two means that intervals need. With an intercept, half of
         `norm_share` is for the rows' mean.
     moment_share : float
         Share in [0, 1) for the two second moments of the clipped gradient. Without these moments
@@ -145,7 +146,7 @@ class HuberSettings(StartSettings):
 
 
 def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
-    r"""Settings from public numbers: records, features and the budget.
+    r"""Settings from the numbers of records and features, which are public, and the budget.
 
     The clip minimises a coefficient's variance from sampling and privacy under Gaussian errors, in
     units of the sampling variance of least squares:
@@ -154,10 +155,10 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
         w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + \kappa w^2}{\Pr(|\xi| \le w)^2},
         \qquad \kappa = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
 
-    with Δ = 2 under replace-one and 1 under the other relations. A clip narrower than 1.09 scales,
-    the best width for skewed errors, is widened up to that while this costs at most 1 % of the
-    variance under Gaussian errors; exponential errors gain ten times as much. If noise would hide
-    the second moments, their share goes to the Gram matrix.
+    with Δ = 2 under replace-one and 1 under the other relations. A narrower clip is widened toward
+    1.09, the best width for skewed errors, as far as this costs at most 1 % of the variance under
+    Gaussian errors. Exponential errors gain ten times as much. If noise would hide the second
+    moments, their share goes to the Gram matrix.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = HuberSettings()
@@ -169,7 +170,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 
 def best_clip_width(privacy_price: float) -> float:
-    """Clip width w of `default_settings` at price κ: its minimiser in [0.25, 2.5], then widened."""
+    """Clip width w of `default_settings` at this κ: minimiser in [0.25, 2.5], then widened."""
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
@@ -182,7 +183,7 @@ def best_clip_width(privacy_price: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class HuberFit(DescentFit):
-    """Released values of `huber_descent`: iterates and the statistics for their distribution."""
+    """Released values of `huber_descent`: iterates, and the statistics that intervals need."""
 
     initial_scale: float  # residual scale at θ = 0: it bounds how far that may have been away
     last_root: FloatArray  # took the coordinates of `gram` to those of W

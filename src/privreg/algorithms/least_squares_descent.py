@@ -1,4 +1,4 @@
-"""Private least squares: whitened descent with a clip chosen from the tail of the products."""
+"""Private least squares: whitened descent with a clip chosen from the tail of gradient lengths."""
 
 from __future__ import annotations
 
@@ -53,21 +53,21 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class ProductTail(Rebuilt):
-    r"""Smoothed law of q/√p, from a private histogram; q is residual times row length.
+    r"""Smoothed law of q/√p from a private histogram, where q is residual times row length.
 
     .. math::
         \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
-    η are log counts, h the noisy counts and σ_h their noise. τ is `CONVEX` where Δ²η is positive
-    and `CONCAVE` elsewhere: a lighter tail needs less evidence. Power laws are straight lines in
-    these bins and continue. Within bins log counts are linear. Counts hidden by noise follow from
-    these assumptions; they are not bounded.
+    η are log counts, h the noisy counts and σ_h the noise deviation of a count. τ is `CONVEX` where
+    Δ²η is positive and `CONCAVE` elsewhere: a lighter tail needs less evidence. A power law is a
+    straight line in these bins. Within a bin log counts are linear. Counts hidden by noise are
+    extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
-    e^η; the first bin, which starts at 0, keeps its own count. `square` is a deviation below a
-    noisy mean of q²/p, and `missing` its excess over the smoothed mean: (q/√p - t)₊ is at most
-    q²/(4pt). If that is more than this mean, records are `rare`.
+    e^η; the first bin, which starts at 0, keeps its own count. `square` is the noisy mean of q²/p
+    less one noise deviation. `missing` is its excess over the smoothed law's mean; (q/√p - t)₊ is
+    at most q²/(4pt). If `missing` exceeds that mean, records are `rare`.
     """
 
     edges: FloatArray
@@ -101,26 +101,26 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁: mean of (q/√p - t)₊ at t = `width`, plus a quarter of its standard deviation."""
+        """m₁: mean of (q/√p - t)₊ at t = `width` plus ¼ of its deviation, and `missing`/4t."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
         return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
-        """Share of the records that a clip at t changes: q/√p is more than t."""
+        """Share of the records with q/√p above the clip t."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, intercept: bool = False) -> float:
-        r"""Clip t of the shortest interval, with its allowance for bias, at private noise ν t.
+        r"""Clip t of the shortest interval, allowance for bias included, if private noise is νt.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With an
-        intercept, intervals allow for little bias: κ for the visible counts is then divided by
-        min(√(1 + 8nν²), 2). The error decides where privacy costs most.
+        intercept, κ for the visible counts is divided by min(√(1 + 8nν²), 2), since intervals then
+        allow for little bias.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -140,7 +140,7 @@ class ProductTail(Rebuilt):
 def _smooth(
     counts: FloatArray, *, noise_std: float, sample_size: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Log counts of least penalised squares, and their covariance by curvature.
+    """Log counts by penalised least squares, and their covariance from the curvature.
 
     Levenberg's damped Gauss-Newton steps; the penalty's weights follow the second differences.
     """
@@ -189,7 +189,7 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Index of the last count above the largest noise, with error `FALSE_ALARM`; -1 without one."""
+    """Index of the last count too large for noise, with error `FALSE_ALARM`; -1 if none."""
     least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
@@ -224,7 +224,7 @@ def least_squares_descent(
     intercept: bool = False,
     threads: int = 1,
 ) -> Release[LeastSquaresFit]:
-    r"""Linear regression under zCDP by three noisy Newton steps with a clip chosen from the tail.
+    r"""Linear regression under zCDP by three noisy Newton steps with a clip chosen privately.
 
     .. math::
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
@@ -232,21 +232,21 @@ def least_squares_descent(
 
     with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`wide_sizes`) and normal ζ_k. These wide steps
     may have a larger clip C than the warm-up. A₁ and A₂ are second moments of rows with q ≤ C,
-    shortened to R₁ and to R. S is the inverse of A₁, raised to A₂. B is the second moment of
-    clipped gradients. Arguments are as for `huber_descent`; the start is that of `Descent`. C comes
-    from a private histogram of q and balances the clip's bias against its noise. If no q is clipped
-    and no row is longer than R, the steps end at least squares under any law of the errors.
-    docs/private-intervals.md lists the releases in order, with their shares.
+    shortened to R₁ and to R. S is the inverse of A₁ after `raised` has lifted it to A₂. B is the
+    second moment of clipped gradients. Arguments are as for `huber_descent`; the start is that of
+    `Descent`. C comes from a private histogram of q and balances the clip's bias against its noise.
+    If no q exceeds C and no row is longer than R, the target is least squares under any law of the
+    errors. docs/private-intervals.md lists the releases in order, with their shares.
 
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
     relation, if the bounds and the settings are chosen without looking at the data. Without a
-    generator this holds as computed. With `groups` neighbours differ in all rows of one person.
-    Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su 2022,
-    Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). In addition, a
-    record adds one count to the histogram of products, and a number in [0, p l²] to the sum of
-    their squares; l is a label's largest distance from the start. It adds semi-definite matrices of
+    generator this also holds in machine arithmetic. With `groups`, neighbours differ in all rows of
+    one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su
+    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). In
+    addition, a record adds 1 to one count of the histogram of q, and a number in [0, p l²] to the
+    sum of q². l is a label's largest distance from the start. It adds semi-definite matrices of
     Frobenius norms at most R₁², R² and C² to A₁, A₂ and B, and a gradient of length at most C. It
     adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
 
@@ -270,13 +270,13 @@ def least_squares_descent(
 class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
-    The start is as in `HuberSettings`; an intercept starts from a private mean of the labels
+    The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
     (`label_share`). `tail_share` is for the private clip of the wide steps and the allowance for
-    bias. `curvature_share` and `long_share` are for second moments of unclipped rows: the first
-    shortens rows until noise is small, the second keeps long rows longer. `moment_share` and
+    bias. `curvature_share` and `long_share` are for two second moments of unclipped rows. Rows are
+    shortened until noise is small in the first, and less in the second. `moment_share` and
     `mean_share` are for the second moment of clipped gradients and for two traces. `final_share`,
-    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides scales, it and the
-    warm-up's share are split equally over as many wide steps as there would be steps in all.
+    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides residual scales, all
+    steps are wide, with equal parts of the final, scale and warm-up shares.
     """
 
     end: ClassVar[str] = "wide"
@@ -300,7 +300,7 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """Sizes a_k = f_k/(f_1 + ... + f_k), which give the noise of one step with the whole share."""
+    """Sizes a_k = f_k/(f_1 + ... + f_k): the noise is that of one step with the sum of shares f."""
     return np.asarray(shares) / np.cumsum(shares)
 
 
@@ -323,7 +323,7 @@ def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
 def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
-    """Settings from public numbers, with the start of `default_settings`."""
+    """Settings from public numbers; the start is as in `default_settings`."""
     robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
     return with_start_of(robust)
 
@@ -344,7 +344,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def moved(self) -> FloatArray:
-        """Change of the parameters by the wide steps, (p,)."""
+        """Change that the wide steps make to the parameters, (p,)."""
         return self.parameters - self.robust_start
 
     @property
@@ -434,14 +434,14 @@ class _LeastSquaresDescent(Descent):
         )
 
     def _shrunk(self, noise: float) -> FloatArray:
-        """James and Stein's estimate: the move from the start, less the part that is noise."""
+        """James-Stein estimate: the move from the start, shrunk by its estimated share of noise."""
         away = self.theta - self.start
         square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
         return self.start + max(1 - noise / max(square, 1e-300), 0.0) * away
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R to which gradients shorten rows: the longest that A₂'s noise allows.
+    """Length R to which rows of gradients are shortened: the longest that the noise of A₂ allows.
 
     A larger budget shortens fewer rows; a large enough budget shortens none.
     """
@@ -449,7 +449,7 @@ def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) 
 
 
 def product_edges(scale: float, label_bound: float, *, cap: float, dimension: int) -> FloatArray:
-    """Grid of q/√p by factors √2, from half a residual scale to the largest possible value."""
+    """Grid of q/√p by factors √2, from half a residual scale up to the largest possible value."""
     lowest = LOWEST * scale
     highest = max(2 * label_bound * cap / np.sqrt(dimension), HIGHEST * scale)
     bins = int(np.ceil(2 * np.log2(highest / lowest)))

@@ -50,7 +50,7 @@ CANCELLED = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class LinearRecords(Immutable):
-    r"""Law of a record: independent feature coordinates, and a linear label with clipped noise.
+    r"""Law of a record with independent feature coordinates and a linear label with clipped noise.
 
     .. math::
         a_j = \mu_j + s_ju_j,\qquad b = a^\top\tilde x + \xi,\qquad
@@ -158,7 +158,7 @@ def simulate_noisy_sgd(
         x_{k+1} = x_k - \eta_k\big(\min(1, c/\|g_k\|)\,g_k + \sigma Z_k\big),\qquad Z_k\sim N(0,I_d)
 
     The full gradient, penalty included, is clipped. The noise does not scale with c. All settings
-    share the records and the Z_k, so that they can be compared without separate sampling error.
+    share the records and the Z_k, so that sampling error largely cancels between them.
 
     Parameters
     ----------
@@ -177,12 +177,12 @@ def simulate_noisy_sgd(
 
     Guarantee
     ---------
-    Neighbours differ in one replaced record at a fixed position. It enters one gradient of norm at
-    most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not depend on
-    the data. Then all iterates together satisfy Rényi privacy of every order α > 1 with
-    ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the gradient is
-    unbounded and there is no guarantee, whatever σ is. Settings share noise:
-    `NoisySGDRuns.release` releases only one.
+    Neighbours differ in one replaced record at a fixed position. The record enters one gradient of
+    norm at most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not
+    depend on the data. Then all iterates together satisfy Rényi privacy of every order α > 1 with ε
+    = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the gradient is unbounded
+    and there is no guarantee, whatever σ is. Settings share noise: `NoisySGDRuns.release` releases
+    only one setting.
 
     Source
     ------
@@ -205,7 +205,7 @@ def run_noisy_sgd(
     ridge: float = 0.0,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    """One-pass noisy SGD, as :func:`simulate_noisy_sgd`, on given records in their order.
+    """One-pass noisy SGD on given records in their order; otherwise as :func:`simulate_noisy_sgd`.
 
     Parameters
     ----------
@@ -214,11 +214,11 @@ def run_noisy_sgd(
     records : LinearRecords
         Law for the recorded population risk; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`; `inf` needs row lengths from 1e-50 to 1e50, or 0.
+        As for :func:`simulate_noisy_sgd`. A norm `inf` needs row lengths from 1e-50 to 1e50, or 0.
 
     Guarantee
     ---------
-    As for :func:`simulate_noisy_sgd`: none without clipping.
+    As for :func:`simulate_noisy_sgd`; no guarantee without clipping.
     """
     descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
     return _run(records, (features, labels), *descent)
@@ -231,7 +231,7 @@ class NoisySGDRuns(Rebuilt):
     Attributes
     ----------
     iterate : ndarray, shape (S, C, d)
-        Last iterates, for studies; `release` returns that of one setting with its budget.
+        Last iterates, for studies; `release` returns one setting's last iterate with its budget.
     risk : Diagnostic of ndarray, shape (S, C, n + 1)
         Population risk before the first step and after each.
     clipped_fraction : Diagnostic of ndarray, shape (S, C)
@@ -262,8 +262,8 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and for zero-out neighbours: the gradient of a blank still contains the
-        penalty's.
+        for replace-one and zero-out neighbours, since a blank's gradient still contains the
+        penalty.
 
         Parameters
         ----------
@@ -342,7 +342,7 @@ def _run(
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
             "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels at most 1e110 "
-            "in size, if clip_norms holds inf; got rows or labels outside"
+            "in size, if clip_norms holds inf; got a row or label outside"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)

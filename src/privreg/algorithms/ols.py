@@ -46,8 +46,8 @@ class LeastSquares:
 
         Source
         ------
-        brown2024, section 4.2 (the dashed line of Figures 6 and 11). Private intervals there cover
-        the empirical minimiser instead: the two coverages have different targets.
+        brown2024, section 4.2 (the dashed line of Figures 6 and 11). The paper's private intervals
+        cover the empirical minimiser instead, which is a different target.
         """
         level = require_number("level", level, above=0, below=1)
         return stdtrit(self.degrees_of_freedom, (1 + level) / 2) * self.standard_errors
@@ -59,8 +59,8 @@ def ols(samples: Samples) -> LeastSquares:
     Parameters
     ----------
     samples : Samples
-        Data with more rows than features and linearly independent features. They are read twice,
-        for the Gram matrix and for residuals.
+        Data with more rows than features and linearly independent features. The data are read
+        twice, for the Gram matrix and for residuals.
 
     Source
     ------

@@ -47,7 +47,7 @@ from privreg.schedules import Schedule, noise_multipliers, step_shape
 def draw_and_step(  # type: ignore[no-untyped-def]
     rng, eigenvalues, deviation, label_noise_std, runs, record, risk_out
 ):
-    """Run on Gaussian samples drawn in the loop; `deviation` (settings, d) is theta - theta*.
+    """Run on Gaussian samples, drawn in the loop; `deviation` (settings, d) is theta - theta*.
 
     Steps without private noise draw no noise direction.
     """
@@ -118,14 +118,14 @@ def step_block(  # type: ignore[no-untyped-def]
     in_range,
     steps_out,
 ):
-    """Moves along each sample of a block.
+    """Compute the moves along each sample of a block.
 
     `predictions` (sample_size, settings) use the parameters before the block. `gram` holds inner
     products of samples with samples. `noise_overlap` holds inner products of samples with
     directions of the private noise, and has no column if the block has no noise.
 
-    Returns True if all rows and labels are in the range of `is_within_range`. After False the
-    moves are meaningless.
+    Returns True if all rows and labels are in the range of `is_within_range`. If False is returned,
+    the moves are meaningless.
     """
     sample_size, settings = predictions.shape
     noisy = noise_overlap.shape[1] > 0
@@ -168,7 +168,7 @@ def step_block(  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[no-untyped-def]
-    """Subtract `moves` from `parameters` (settings, d), and add noise by each setting's shape.
+    """Subtract `moves` from `parameters` (settings, d), and add the noise of each setting's shape.
 
     `noise` (shapes, d) has unit scale; `scale` (settings,) multiplies it.
     """
@@ -199,8 +199,8 @@ def step_rows(  # type: ignore[no-untyped-def]
 
     `directions` (sample_size, d) of the private noise have no row if there is no noise.
 
-    Returns True if all rows and labels are in the range of `is_within_range`. Otherwise nothing is
-    moved.
+    Returns True if all rows and labels are in the range of `is_within_range`. If False is returned,
+    nothing is moved.
     """
     squared_norms, within = _squared_norms(rows, labels, in_range)
     if not within:
@@ -333,7 +333,7 @@ def _spread(freedom):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
-    """Draw as from `rng.chisquare`, without recomputing its constants at each call.
+    """Draw as `rng.chisquare` does, without recomputing constants at each call.
 
     Marsaglia and Tsang (2000) cube a Gaussian around 1, with deviation `spread`, and reject.
     """
@@ -361,7 +361,7 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class Mechanism(Immutable):
-    """Settings of one-pass DP-GD that share the shape of a schedule.
+    """Settings of one-pass DP-GD with learning rates of one shape.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
     adds noise of standard deviation `2 * clip_norm[g] * amplitude[g] * noise_shape`.
@@ -373,15 +373,15 @@ class Mechanism(Immutable):
     amplitude, clip_norm : array_like, shape (settings,)
         Amplitudes from 1e-12 to 1e12, and clipping norms from 1e-12 to 1e30.
     budget : Budget
-        Budget that the noise must keep; an infinite budget promises nothing.
+        Budget that a run may spend; an infinite budget gives no privacy.
 
     Guarantee
     ---------
-    Each setting's output keeps `budget` for data sets that differ in one sample (replace one).
-    Conditions: features are scaled and one setting is chosen without looking at these data, and
-    only the last iterate is released. The cost is computed from the actual steps and noise
-    (equation (4.1)); a mechanism over its budget is refused. Settings share noise directions: only
-    one setting may be released. Risks along the path and comparisons of settings are not private.
+    Each setting's output spends at most `budget` for data sets that differ in one sample (replace
+    one). Conditions: features are scaled and one setting is chosen without looking at these data,
+    and only the last iterate is released. The cost is computed from steps and noise (equation
+    (4.1)); a mechanism over its budget is refused. Settings share noise directions: only one
+    setting may be released. Risks along a run and comparisons of settings are not private.
 
     Source
     ------
@@ -421,10 +421,10 @@ class Mechanism(Immutable):
         budget: Budget,
         clip_constant: ArrayLike,
     ) -> Mechanism:
-        """Mechanism with noise that spends the whole budget on every sample, equation (4.2).
+        """Mechanism with noise at which every sample costs the whole budget, equation (4.2).
 
-        Gradients are clipped to norm c sqrt(dimension); the clipping constants c have the unit of
-        the residual. They are broadcast with the schedule's amplitudes and flattened.
+        Gradients are clipped to norm c sqrt(dimension). The clipping constants c have the
+        residual's unit. They are broadcast with the schedule's amplitudes and flattened.
         """
         steps = step_shape(schedule, sample_size)
         clip_constant = require_real("clip_constant", clip_constant, least=LEAST, most=MOST)
@@ -445,7 +445,7 @@ class Mechanism(Immutable):
 def fit(
     mechanism: Mechanism, features: ArrayLike, labels: ArrayLike, rng: np.random.Generator
 ) -> FloatArray:
-    """Run every setting of a mechanism over given samples, with the same private noise directions.
+    """Run all settings of a mechanism over given samples, with shared private noise directions.
 
     Blocks of samples use matrix products: within a block, predictions depend on earlier samples
     only through inner products that all settings share. A single setting, or a table of few
@@ -467,9 +467,9 @@ def fit(
 
     Guarantee
     ---------
-    Each row of the result keeps the mechanism's budget in real arithmetic, for every finite data
-    set from subnormal to 1e308. What floating point reveals is not covered. Exact sums of integers
-    cannot prevent it, since only last iterates are private.
+    Each row of the result spends at most the mechanism's budget in real arithmetic, for every
+    finite data set from subnormal to 1e308. Leaks through floating point are not covered. Exact
+    sums of integers cannot prevent such leaks, since only last iterates are private.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
@@ -495,8 +495,8 @@ def risk_path(
     rng : Generator
         Draws samples and noise.
     record : array_like of int, optional
-        Increasing steps after which the risk is recorded; 0 is the start. The default is the last
-        step only.
+        Increasing steps after which the risk is recorded; 0 is the start. Only the last step by
+        default.
 
     Returns
     -------
@@ -516,7 +516,7 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Excess risk for an isotropic covariance, in law as `risk_path`, at a cost independent of d.
+    r"""Excess risk for an isotropic covariance: the law of `risk_path` at a cost independent of d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and
@@ -553,7 +553,7 @@ def fit_together(
     labels: ArrayLike,
     rng: np.random.Generator,
 ) -> list[FloatArray]:
-    """Run `fit` for several mechanisms; only one row of all results may be released."""
+    """Run `fit` for several mechanisms; of all rows of all results only one may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, shape=(runs.sample_size, None))
@@ -625,8 +625,8 @@ def isotropic_risk_paths_together(
 ) -> list[FloatArray]:
     """Run `isotropic_risk_path` for several mechanisms.
 
-    Each mechanism's risk has exactly the right law. Mechanisms share draws, but their joint law is
-    not that of runs on the same samples: each mechanism sees its own components.
+    Each mechanism's risk has exactly the right law. Mechanisms share draws, but not samples: the
+    joint law of their risks differs from that on shared samples.
     """
     dimension = require_count("dimension", dimension, least=3)
     target_norm, label_noise_std = require_scales(
@@ -640,7 +640,7 @@ def isotropic_risk_paths_together(
 
 
 class _Runs(NamedTuple):
-    """Mechanisms for kernels: column i of a shape is of settings `bounds[i]` to `bounds[i + 1]`."""
+    """Mechanisms for kernels: settings `bounds[i]` to `bounds[i + 1]` have column i of shapes."""
 
     step_shape: FloatArray
     noise_shape: FloatArray
@@ -681,7 +681,7 @@ class _Runs(NamedTuple):
 def _fit_rows(
     runs: _Runs, features: FloatArray, labels: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    """As `fit_together`, from sample to sample."""
+    """As `fit_together`, one sample at a time."""
     dimension = features.shape[1]
     one = runs.settings == 1
     parameters = np.zeros(dimension if one else (dimension, runs.settings))

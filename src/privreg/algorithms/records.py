@@ -47,7 +47,7 @@ def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
 
     Lists are never converted to an array of one type: there 1 and "1" would be one name, and so
     would 2^53 and 2^53 + 1 beside a fraction. All names have one sortable type, which may include
-    `inf`, and none is missing. Errors quote no names.
+    `inf`, and none is missing. Error messages quote no names.
     """
     require_unmasked("groups", groups)
     names: NDArray[Any] = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
@@ -100,8 +100,8 @@ class Records(Rebuilt):
 
     Rows longer than `feature_norm` are shortened together with their labels. Labels are then
     clipped to `label_bound`. Each row is changed by itself. `groups` (n,) names each row's person,
-    for data sets in memory; by default every row is a record. With `common_width` all rows clip at
-    the same residual at points without a cap, and long rows count less instead. With
+    for data sets in memory; by default every row is a record. With `common_width`, a `Point`
+    without a cap clips all rows at the same residual and weights long rows down. With
     `clips_weighted` the weighted row's residual √w r is clipped, not the record's.
     """
 
@@ -148,7 +148,7 @@ class Records(Rebuilt):
 
     @property
     def held(self) -> bool:
-        """True if the rows are in memory, false if each pass reads them."""
+        """True if the rows are in memory; false if each pass reads them again."""
         return self._rows is not None
 
     @property
@@ -184,13 +184,13 @@ class Records(Rebuilt):
         whitening: FloatArray | None = None,
         parameters: FloatArray | None = None,
     ) -> FloatArray:
-        """Sum of `part(features, labels, starts)` over chunks, of this shape.
+        """Sum of `part(features, labels, starts)` over chunks, an array of the given shape.
 
         A part is an array, or a function that returns the array for a slice of the rows. With a map
-        W `part` gets the white rows first; with parameters θ it gets residuals for labels. For data
-        sets in memory, the last θ's residuals and up to 256 MB of the last W's rows are kept.
-        Samples that come in parts are read and summed by several threads, or by the executor that
-        they name. Parts are whole numbers, of at most 2⁴⁰ for each record, and the sum is exact.
+        W, `part` gets the white rows first. With parameters θ, it gets residuals in place of
+        labels. For data sets in memory, the last θ's residuals and up to 256 MB of the last W's
+        rows are kept. Samples in parts are read and summed by several threads, or by their
+        executor. Parts are whole numbers, of at most 2⁴⁰ for each record, and the sum is exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -248,7 +248,7 @@ class Records(Rebuilt):
         return np.asarray(result + some)
 
     def _kept(self, features: FloatArray, whitening: FloatArray) -> WhiteRows | None:
-        """All rows Wᵀx, or None if they are too many; unfilled memory where `_white` is None."""
+        """All rows Wᵀx, or None if they are too many; not yet computed if `_white` is None."""
         last = self._white
         if last is not None and np.array_equal(last[0], whitening):
             return last[1]
@@ -260,7 +260,7 @@ class Records(Rebuilt):
         return WhiteRows(rows, *np.empty((2, len(rows))))
 
     def _keep_residuals(self, parameters: FloatArray, most: int) -> None:
-        """Keep the residuals of all rows for this pass and the next; `most` rows a chunk."""
+        """Keep the residuals of all rows for this pass and the next; chunks have `most` rows."""
         if not np.array_equal(self._left[0], parameters):
             chunks = (each for each, _ in self.chunks(most))
             found = [each.labels - each.features @ parameters for each in chunks]
@@ -268,7 +268,7 @@ class Records(Rebuilt):
             object.__setattr__(self, "_left", (parameters.copy(), left))
 
     def _bounded(self, chunk: Chunk | WeightedChunk) -> Chunk | WeightedChunk:
-        """Rows and labels within their bounds, as whole multiples of powers of two."""
+        """Rows and labels within their bounds, rounded to whole multiples of powers of two."""
         given, label, norm, bound = *chunk[:2], self.feature_norm, self.label_bound
         unit, label_unit = power_of_two(norm) / UNITS, power_of_two(bound) / UNITS
         squares = squared_lengths(given)
@@ -306,7 +306,7 @@ class Persons(Immutable):
 
 
 def require_groups(groups: ArrayLike | Persons, rows: int) -> Persons:
-    """Persons of the rows: `groups` if they are Persons, otherwise numbered by `require_names`."""
+    """Persons of the rows: `groups` itself if it is `Persons`, otherwise numbers for its names."""
     if not isinstance(groups, Persons):
         return Persons(np.unique(require_names(groups, rows), return_inverse=True)[1])
     if len(groups.codes) != rows:
@@ -321,7 +321,7 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
 class WhiteRows(NamedTuple):
     """Rows z = Wᵀx (rows, p), and ‖z‖² and ‖z‖ (rows,) computed from them.
 
-    `roots` are the roots of the rows' weights if a clip needs a record's own residual.
+    `roots` are the square roots of the rows' weights, for clips of a record's own residual.
     """
 
     rows: Rows
@@ -333,8 +333,8 @@ class WhiteRows(NamedTuple):
 def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
     """Rows Wᵀx, written to `out` if it has their shape.
 
-    Using `out` again saves passes over files from waiting for new memory at every block. For an
-    identity W, with which every whitening starts, the rows are the features themselves.
+    Reuse of `out` saves time, since no block must wait for new memory. For an identity W, with
+    which every whitening starts, the rows are the features themselves.
     """
     if out is None or out.rows.shape != features.shape:
         out = WhiteRows(np.empty(features.shape), *np.empty((2, len(features))))
@@ -354,7 +354,7 @@ def _is_identity(whitening: FloatArray) -> bool:
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
     """Sum (p,) of the records' mean rows, each shortened to at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x), by its first entry. `label_unit` adds labels, (p + 1,).
+    A weighted row √w(1, x) adds w(1, x), by its first entry. `label_unit` appends labels, (p + 1,).
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
@@ -372,7 +372,7 @@ def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> Flo
 
 
 def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
-    """Counts (len(edges) + 1,) of records by the root of the summed squares of their rows Wᵀx.
+    """Counts (len(edges) + 1,) of records by length: the root of the summed squares of rows Wᵀx.
 
     A record adds 1 to one count; a record of zeros adds nothing.
     """
@@ -385,7 +385,7 @@ def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray)
 
 
 def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArray:
-    """Sum (p, p) of zzᵀ for z = Wᵀx; each record's term is shrunk to a trace of at most cap².
+    """Sum (p, p) of zzᵀ for z = Wᵀx, where each record's term is shrunk to a trace of at most cap².
 
     A record adds a positive semi-definite matrix of Frobenius norm at most cap².
     """
@@ -399,8 +399,8 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
 class Point(NamedTuple):
     """Records at an iterate θ, with gradients in the coordinates of z = Wᵀx.
 
-    Under a cap R each record's gradient is multiplied by min(1, R²/Σ‖z‖²), and the whole product is
-    clipped. Without a cap, `common_width` of the records determines how a gradient is bounded.
+    With a cap R, each record's gradient is multiplied by min(1, R²/Σ‖z‖²), and the product is
+    clipped. Without a cap, the records' `common_width` determines how a gradient is bounded.
     """
 
     records: Records
@@ -413,7 +413,7 @@ class Point(NamedTuple):
     ) -> FloatArray:
         """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
 
-        A record adds 1 to one count; a zero record adds nothing. A γ appends Σ min(‖g‖², γ²).
+        A record adds 1 to one count; a zero record adds 0. γ = `clip_norm` appends Σ min(‖g‖², γ²).
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -426,18 +426,18 @@ class Point(NamedTuple):
         return self._total(part, (len(edges) + 1 + (clip_norm is not None),))
 
     def gradient_sum(self, *, clip_norm: float) -> FloatArray:
-        """Sum (p,) of z r, clipped to γ = `clip_norm`: a step's direction, here called gradient."""
+        """Sum (p,) of step directions z r, here called gradients, clipped to γ = `clip_norm`."""
         return self._total(lambda found: found.sum_clipped(clip_norm), self.parameters.shape)
 
     def curvature_sum(self, *, clip_norm: float, cap: float) -> FloatArray:
-        r"""Sum over records of the derivative of their clipped gradient, shrunk as in `gram_sum`.
+        r"""Sum over records of the derivative of the clipped gradient, shrunk as in `gram_sum`.
 
         .. math::
             \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
         At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the indicator tests the residual.
         A record of several rows with gradient g and M = Σ zzᵀ adds M, or, if it is clipped,
-        (γ/‖g‖)(I - ggᵀ/‖g‖²) M. A record's term has Frobenius norm at most cap².
+        (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -502,7 +502,7 @@ class Point(NamedTuple):
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
-        with Z_i the summed squares of record i. The second moment has R for R₁; both are (p, p). A
+        with Z_i the summed squares of record i. The second has R in place of R₁; both are (p, p). A
         record adds positive semi-definite matrices of Frobenius norm at most R₁² and R², and a
         vector of norm at most C.
         """
@@ -529,10 +529,10 @@ class Point(NamedTuple):
         return short, long, sums[-p:]
 
     def last_sums(self, *, clip_norm: float, short_cap: float) -> tuple[FloatArray, float, float]:
-        """Σ ggᵀ (p, p), the trace of the short curvature, and Σ ‖g‖², at the last iterate.
+        """Σ ggᵀ (p, p), the trace of the first of `first_sums`, and Σ ‖g‖², at the last iterate.
 
-        A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first, a
-        number in [0, R₁²] to the second, and one in [0, C²] to the third.
+        A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first. It
+        adds a number in [0, R₁²] to the second, and one in [0, C²] to the third.
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -550,7 +550,7 @@ class Point(NamedTuple):
         return found[:-2].reshape(p, p), found[-2], found[-1]
 
     def _total(self, part: Callable[[RecordGradients], Sums], shape: tuple[int, ...]) -> FloatArray:
-        """Sum over chunks of what `part` gives for the gradients of their records."""
+        """Sum of `part` over chunks; `part` takes the gradients of a chunk's records."""
         return self.records.total(
             lambda *rows: part(self._gradients(*rows)), shape, self.whitening, self.parameters
         )
@@ -580,8 +580,8 @@ class Point(NamedTuple):
 class RecordGradients:
     """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
-    A row's gradient is leverage · residual · row; for several rows `vectors` has the sum.
-    `lengths` are compared with the clip; `norms` are 0 for absent records.
+    A row's gradient is leverage · residual · row; `vectors` holds the sums of a record's several
+    rows. `lengths` are compared with the clip; `norms` are 0 for absent records.
     """
 
     white: WhiteRows
@@ -603,18 +603,18 @@ class RecordGradients:
         return lambda rows: truncated_sum(vectors[rows], weights[rows], clip_norm)
 
     def clipped_weights(self, clip_norm: float) -> Rows:
-        """Multipliers of the vectors that clip gradients to this length."""
+        """Multipliers of `vectors` at which gradients are clipped to this length."""
         factors = _clip_factor(self.lengths, clip_norm)
         return factors if self.starts is not None else factors * self.residuals * self.leverage
 
     def directions(self, clip_norm: float) -> Rows:
-        """Unit vectors along the persons' clipped gradients, 0 where a gradient is not clipped."""
+        """Unit vectors along persons' gradients that are clipped, and 0 for the others."""
         clipped = self.lengths > clip_norm
         return self.vectors * (clipped / np.where(clipped, self.lengths, 1.0))[:, None]
 
 
 def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
-    """Sums over a slice of numbers, each in units of 2⁻²⁰ of the bound that follows it."""
+    """Function from a slice to sums of numbers, each in units of 2⁻²⁰ of the bound after it."""
     pairs = zip(values_and_bounds[::2], values_and_bounds[1::2], strict=True)
     whole = np.stack([whole_numbers(values, bound) for values, bound in pairs])
     return lambda rows: np.sum(whole[:, rows], axis=1)
@@ -644,13 +644,13 @@ def _count(values: Rows, edges: FloatArray, counts: FloatArray) -> None:
 
 
 def _gram(vectors: Rows, factors: Rows, bound: float, starts: Starts, rows: slice) -> FloatArray:
-    """Sum (p, p) of the outer products of weighted vectors over a slice, in 2⁻⁴⁰ bound²."""
+    """Sum (p, p) of the outer products of a slice's weighted vectors, in units of 2⁻⁴⁰ bound²."""
     found = truncated(vectors[rows], factors[rows], bound, starts)
     return np.asarray(found.T @ found)
 
 
 def _trace_weights(white: WhiteRows, starts: Starts, cap: float) -> Rows:
-    """Multipliers of rows' outer products at which a record's trace is at most cap²."""
+    """Multipliers of rows' outer products at which each record's trace is at most cap²."""
     weights = cap**2 / np.maximum(_by_record(white.squares, starts), cap**2)
     return _by_row(weights, white, starts)
 

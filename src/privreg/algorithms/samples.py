@@ -1,8 +1,8 @@
 """Data sets that are read in chunks of rows, and sums of clipped gradients.
 
-Rows are in arrays or are regenerated at every pass, so that a data set need not fit in memory. The
-norms that bound a row's influence are always computed from the rows that enter a sum: the library's
-own samples cannot change, and samples of other classes are checked in every pass.
+Rows are in arrays or are regenerated at every pass, so that a data set need not fit in memory.
+Norms that bound a row's influence always belong to the rows that enter a sum. The library's own
+samples cannot change; samples of other classes are checked in every pass.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Chunk(NamedTuple):
 class Samples(Protocol):
     """Data set of n rows and p features that can be read any number of times.
 
-    For other implementations the library computes the rows' norms itself. It raises ValueError if
+    If users implement this class, the library computes the norms itself. It raises ValueError if
     rows are not finite, differ from the stated number or shape, or change between passes.
     """
 
@@ -111,7 +111,7 @@ class ArraySamples(Immutable):
 
     @classmethod
     def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
-        """Data set of finite arrays that are not shared, and so not copied."""
+        """Data set of finite arrays that no one else holds; they are not copied."""
         found, features = object.__new__(cls), np.ascontiguousarray(features)
         features.flags.writeable = labels.flags.writeable = False
         found._keep(features, labels)
@@ -161,14 +161,14 @@ class _CheckedSamples:
             checksums = crc32(features.data, checksums[0]), crc32(labels.data, checksums[1])
             yield Chunk(features, labels, row_norms(features))
         if rows != self.sample_size:
-            raise ValueError(f"samples must have {self.sample_size} rows in all chunks, got others")
+            raise ValueError(f"samples must have {self.sample_size} rows in total, got {rows}")
         if self._checksums not in (None, checksums):
             raise ValueError("samples must have the same rows in every pass, got different ones")
         self._checksums = checksums
 
 
 def build(kind: type[T], **values: Any) -> T:
-    """An object of a class without a constructor of its own, with arrays in read-only memory."""
+    """An object of a class that users cannot construct, with arrays in read-only memory."""
     found = object.__new__(kind)
     for name, value in values.items():
         object.__setattr__(found, name, frozen(value) if isinstance(value, np.ndarray) else value)
@@ -184,7 +184,7 @@ def moments(samples: Samples) -> tuple[FloatArray, FloatArray]:
 
 
 def sum_moments(chunks: Iterable[Chunk], dimension: int) -> tuple[FloatArray, FloatArray]:
-    """`moments` of chunks; not finite if rows are too long."""
+    """The `moments` of some chunks; not finite if rows are too long."""
     gram, moment = np.zeros((dimension, dimension)), np.zeros(dimension)
     with np.errstate(over="ignore", invalid="ignore"):
         for features, labels, _ in chunks:
@@ -208,7 +208,7 @@ def as_samples(samples: Samples) -> Samples:
 def checked_data(
     features: ArrayLike, labels: ArrayLike, *, shape: Shape | None = None
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, p) and labels (n,), finite and double; n may be 0 unless a shape is given."""
+    """Features (n, p) and labels (n,), finite doubles; n may be 0 unless a shape is given."""
     # None stands for a length of at least 1.
     empty = getattr(features, "shape", ())[:1] == (0,)
     rows = require_array("features", features, shape=shape or (0 if empty else None, None))
@@ -233,10 +233,10 @@ def rescaled(chunk: Chunk) -> Chunk:
     r"""Rows with the same clipped gradients, and lengths with squares that do not overflow.
 
     A row longer than 1e50 is shortened to 1e50 together with its label. This keeps the gradient's
-    direction, and its length if it is clipped. A row shorter than 1e-50 is lengthened to 1e-50, and
-    its label divided by the same factor: :math:`\|x\|y` stays, and :math:`\|x\|^2\theta` is
-    negligible beside it. A label beyond 1e110 is set to 1e110: its gradient is clipped either way.
-    Each row is changed by itself, independent of other rows.
+    direction, and the length of a clipped gradient. A row shorter than 1e-50 is lengthened to
+    1e-50, and its label divided by the same factor: :math:`\|x\|y` stays, and :math:`\|x\|^2\theta`
+    is negligible beside it. A label beyond 1e110 is set to 1e110: its gradient is clipped either
+    way. Each row is changed by itself, independent of other rows.
     """
     features, labels, norms = chunk
     if is_within_range(labels, norms):
@@ -267,7 +267,7 @@ def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
 class WeightedChunk(NamedTuple):
     """Weighted rows as in `Chunk`, with the roots (rows,) of their weights.
 
-    With the roots, `Records` can clip a record's own residual.
+    `Records` needs the roots to clip a record's own residual.
     """
 
     features: FloatArray
@@ -283,8 +283,8 @@ class WeightedSamples(ArraySamples):
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
 
-    Least squares on these rows is weighted least squares. A row of weight 0 holds only zeros. The
-    intercept's entry is multiplied too.
+    Least squares on these rows is weighted least squares. A row of weight 0 holds only zeros. The 1
+    of an intercept is multiplied, too.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -298,7 +298,7 @@ class WeightedSamples(ArraySamples):
 
 
 def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
-    r"""Square roots of weights relative to their bound W; each depends on its own record alone.
+    r"""Square roots of weights relative to their bound W; each root depends on its record alone.
 
     .. math:: \sqrt{\mathrm{clip}(w, 0, W)/W}
 
@@ -323,9 +323,9 @@ def clipped_gradient_sum(
 
     Guarantee
     ---------
-    A row adds a vector of norm at most γ, for every finite row from subnormal to 1e308, up to a
-    relative rounding error of p + 4 units in the last place. The guarantee is for sums of real
-    numbers: the sum itself is rounded.
+    Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
+    rounding error of p + 4 units in the last place. The guarantee is for sums of real numbers: the
+    sum itself is rounded.
 
     Source
     ------
@@ -339,7 +339,7 @@ def clipped_gradient_sum(
 def sum_clipped(
     chunks: Iterable[Chunk], theta: FloatArray, bounds: FloatArray
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    """As `clipped_gradient_sum`, for chunks that `rescale_chunks` has seen."""
+    """As `clipped_gradient_sum`, for chunks from `rescale_chunks`."""
     lanes = theta.shape[1]
     sums = np.zeros(theta.shape)
     clipped = np.zeros(lanes, dtype=np.int64)
@@ -356,10 +356,10 @@ def sum_clipped(
 
 
 def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[Chunk]:
-    """Chunks with clipped gradients within double precision; unchanged if nothing is clipped.
+    """Chunks, rescaled so that clipped gradients do not overflow; unchanged if nothing is clipped.
 
-    If some clips are infinite and others finite, a row beyond the range raises ValueError: nothing
-    in such a run is private.
+    If some clips are infinite and others finite, a row that needs rescaling raises ValueError:
+    nothing in such a run is private.
     """
     clips = np.isfinite(clip_norm)
     for chunk in chunks:
@@ -369,14 +369,14 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[C
         found = rescaled(chunk)
         if found is not chunk and not np.all(clips):
             raise ValueError(
-                f"clip_norm must be finite for rows beyond [{SHORTEST:g}, {LONGEST:g}] in length, "
-                "got an infinite one beside finite ones"
+                f"clip_norm must be finite for rows beyond lengths {SHORTEST:g} to {LONGEST:g}, "
+                "got finite and infinite norms"
             )
         yield found
 
 
 def clippable_chunks(samples: Samples, clip_norm: FloatArray) -> Callable[[], Iterator[Chunk]]:
-    """Function that reads the data set again, through `rescale_chunks`."""
+    """Function that reads the data set again at each call, through `rescale_chunks`."""
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples.chunks
@@ -405,7 +405,7 @@ def _clip_residuals(
 def require_clip_norm(
     clip_norm: ArrayLike, *, name: str = "clip_norm", shape: Shape = (...,)
 ) -> FloatArray:
-    """Checked clipping norms, at least one, each in the allowed range or infinite."""
+    """Clipping norms, at least one; each must be in the allowed range or infinite."""
     bounds = require_array(name, clip_norm, shape=shape, least=LEAST, infinite=True)
     if np.any((bounds > MOST) & np.isfinite(bounds)):
         raise ValueError(f"{name} must be at most {MOST:g}, or infinite, got {short(bounds)}")
@@ -415,7 +415,7 @@ def require_clip_norm(
 def require_run(
     mechanism: Any, kind: type[Any], samples: Samples, rng: np.random.Generator
 ) -> Samples:
-    """Data set with as many rows as the mechanism; checks the mechanism's type and `rng` too."""
+    """Data set with as many rows as the mechanism, whose type is checked, as is `rng`."""
     require_instance("mechanism", mechanism, kind)
     require_rng("rng", rng)
     samples = as_samples(samples)
@@ -428,7 +428,7 @@ def require_run(
 
 
 def initial_point(start: ArrayLike | None, dimension: int) -> FloatArray:
-    """A descent's start in memory of its own, 0 by default."""
+    """Starting point of a descent, 0 by default, as a copy that shares no memory."""
     point = np.zeros(dimension)
     if start is not None:
         point += require_array("start", start, shape=(dimension,), least=-MOST, most=MOST)
@@ -438,7 +438,7 @@ def initial_point(start: ArrayLike | None, dimension: int) -> FloatArray:
 def require_increasing(
     name: str, steps: ArrayLike, *, least: int = 1, most: int
 ) -> NDArray[np.int64]:
-    """Whole numbers in a range, each larger than the one before; may be empty."""
+    """Whole numbers in a range, strictly increasing; may be empty."""
     found = require_counts(name, steps, least=least, most=most)
     if found.ndim != 1 or np.any(np.diff(found) < 1):
         raise ValueError(f"{name} must increase within {least}..{most}, got {short(steps)}")
@@ -446,7 +446,7 @@ def require_increasing(
 
 
 def require_places(neighbours: Neighbours | str) -> Neighbours:
-    """Replace-one or zero-out neighbours, under which other records keep their places."""
+    """Replace-one or zero-out neighbours: in both, the other records keep their places."""
     relation = Neighbours(neighbours)
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -463,7 +463,7 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clipping norm and noise of the released setting, one of several that share noise."""
+    """Index, clipping norm and noise of the released setting; all settings share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
         raise ValueError("setting must be of a run with finite clip norms, got infinite ones")

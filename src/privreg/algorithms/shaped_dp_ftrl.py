@@ -1,10 +1,10 @@
-r"""One-pass DP-FTRL with shaped and correlated noise, and estimates of its residual scale.
+r"""One-pass DP-FTRL with shaped and correlated noise, and estimates of the residual scale.
 
 .. math:: w_{t+1} = w_t - \eta\big(\mathrm{clip}_\psi(x_t(x_t^\top w_t - y_t)) + \xi_t\big),
     \qquad \bar w_N = \frac1N\sum_{t<N} w_t
 
-from w_0 = 0. Gradients are clipped in the norm √(gᵀΣ⁻¹g); the increments ξ_t are made of
-N(0, (τψ)²Σ) noise. Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
+from w_0 = 0. Gradients are clipped to ψ in the norm √(gᵀΣ⁻¹g); noise N(0, (τψ)²Σ) makes up the
+increments ξ_t. Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
 independent noise gives DP-SGD. Σ = I gives the usual algorithms.
 """
 
@@ -54,13 +54,13 @@ from privreg.privacy.release import USUAL, Diagnostic, Release
 
 
 def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
-    """Least noise multiplier τ = sγ/√(2ρ) at which all iterates of one pass keep a budget.
+    """Least noise multiplier τ = sγ/√(2ρ) at which all iterates of one pass together cost ρ.
 
     Guarantee
     ---------
-    For replace-one or zero-out neighbours, releasing every prefix sum of gradients clipped at ψ
-    with node noise τψ keeps the budget. So do the iterates, which depend on these sums. ψ may
-    depend on earlier iterates and public rows if a node takes the largest ψ so far.
+    For replace-one or zero-out neighbours, releasing every prefix sum of gradients clipped to ψ
+    with node noise τψ is ρ-zCDP. So are the iterates, which depend on these sums. ψ may depend on
+    earlier iterates and public rows if a node takes the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -74,7 +74,7 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """Budget that a noise multiplier keeps; inverse of `shaped_noise_multiplier`."""
+    """Privacy budget that a run with τ spends; inverse of `shaped_noise_multiplier`."""
     ratio = _sensitivity(neighbours, correlation, steps) / noise_multiplier
     return Budget.half_square(ratio, neighbours=neighbours)
 
@@ -96,7 +96,7 @@ def shaped_dp_ftrl(
     Parameters
     ----------
     samples : Samples
-        Data with as many rows as the mechanism's `sample_size`. They are read once, in chunks: rows
+        Data with as many rows as the mechanism's `sample_size`. Rows are read once, in chunks: rows
         drawn from a seed are never all in memory.
     mechanism : ShapedMechanism
         Shape, correlation, clipping and noise.
@@ -112,9 +112,9 @@ def shaped_dp_ftrl(
 
     Guarantee
     ---------
-    `average` is ρ-zCDP. If data sets differ in one replaced row, ρ is `mechanism.spent()`. If one
-    row is blank in one of the two, ρ is `mechanism.spent(neighbours="zero-out")`. The guarantee
-    assumes exact Gaussian noise; sampling in floating point is not covered.
+    `average` is ρ-zCDP. If data sets differ in one replaced row, ρ is `mechanism.spent()`. If they
+    differ in one row that is blank in one of them, ρ is `mechanism.spent(neighbours="zero-out")`.
+    The guarantee assumes exact Gaussian noise; sampling in floating point is not covered.
 
     Examples
     --------
@@ -178,16 +178,16 @@ class ShapedMechanism(Rebuilt):
         Rule for the clip norm ψ.
     noise_multiplier : float
         τ: noise divided by clip norm, both in the norm of Σ⁻¹, from 1e-12 to 1e12; or 0, which adds
-        no noise and promises nothing.
+        no noise and gives no privacy.
     sample_size : int
-        Public number N of rows, at least 2. The last row enters no released iterate.
+        Public number N of rows, at least 2. The last row affects no released iterate.
 
     Guarantee
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`,
-    for replace-one neighbours by default. ρ is computed from the noise that is added: N - 1
-    gradients, and for the tree only the nodes that enter a prefix. Rows used by `ResidualClip` and
-    by Σ are public and not covered.
+    for replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and
+    for the tree only from nodes that enter a prefix. Rows used by `ResidualClip` and by Σ are
+    public and not covered.
 
     Source
     ------
@@ -237,7 +237,7 @@ class ShapedMechanism(Rebuilt):
         clipping: FixedClip | ResidualClip,
         sample_size: int,
     ) -> ShapedMechanism:
-        """Mechanism with the least noise that keeps a replace-one or zero-out budget."""
+        """Mechanism with the least noise for a replace-one or zero-out budget."""
         multiplier = shaped_noise_multiplier(budget, correlation=correlation, steps=sample_size - 1)
         return cls(covariance, correlation, clipping, multiplier, sample_size)
 
@@ -269,13 +269,13 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
 
-    Noise takes the largest ψ so far. More noise makes larger residuals, and these a larger ψ.
-    Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
+    Noise is scaled by the largest ψ so far. More noise makes larger residuals, and larger residuals
+    a larger ψ. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
 
     Parameters
     ----------
     per_residual : float
-        C, from 1e-12 to 1e12: a bound on the inverse norm of a feature vector.
+        C, from 1e-12 to 1e12: a bound on a feature vector's norm √(xᵀΣ⁻¹x).
     features : array_like, shape (m, d)
         Public rows, which are not protected, at most 1e12 in size.
     labels : array_like, shape (m,)
@@ -331,7 +331,7 @@ class ShapedRun:
     def release(
         self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Release[FloatArray]:
-        """Release of the average, at the mechanism's budget for all iterates.
+        """Release of the average, with the mechanism's budget for all iterates.
 
         Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
@@ -358,11 +358,11 @@ def run_settings(
 
     This is the loop of `shaped_dp_ftrl` for studies that compare settings. Each setting alone has
     that function's law, but comparisons are not private. `inverse_norms` (settings, N) are
-    √(xᵀΣ⁻¹x) under each setting's Σ. `noise` (N - 1, d) are increments of standard normal noise in
+    √(xᵀΣ⁻¹x) for each setting's Σ. `noise` (N - 1, d) are increments of standard normal noise in
     the chosen correlation. `noise_scale` (settings, d) multiplies them: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part (`PublicCovariance`), with one
-    multiplier per setting. At most `block` settings pass over the rows together; their state should
-    fit the cache. Averages (settings, d) of settings that overflowed are `inf`.
+    multiplier per setting. At most `block` settings are run together, so that their state fits in
+    the cache. Averages (settings, d) of settings that overflowed are `inf`.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)
@@ -467,7 +467,7 @@ def _adaptive(
 def _rows_but_last(
     chunks: Iterable[Chunk], sample_size: int
 ) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Small blocks of rows; the last row of all enters no iterate that is averaged."""
+    """Small blocks of all rows but the last, which affects no averaged iterate."""
     left = sample_size - 1
     for features, labels, _ in chunks:
         for first in range(0, min(len(features), left), _ROWS):
@@ -482,8 +482,7 @@ def step_rows(features, labels, norms, noises, shared_noises, settings, state): 
 
     `parameters`, `total` and `noise_scale` have shape (d, settings), so that the innermost loop is
     over settings and no sum changes its order. `noise` (rows, d) is scaled by coordinate and
-    setting, `shared_noise` (rows or 0, d) by setting alone. `norms` (rows, settings) are the
-    features' inverse norms.
+    setting, `shared_noise` (rows or 0, d) by setting alone. `norms` (rows, settings) are √(xᵀΣ⁻¹x).
     """
     (noise, noise_scale), (shared_noise, shared_scale) = noises, shared_noises
     step_size, clip_norm = settings
@@ -555,19 +554,19 @@ def private_residual_scale(
     failure_probability: float,
     rng: np.random.Generator,
 ) -> float:
-    """Private residual scale: fullest dyadic bin of group means, by stability histogram (Option 2).
+    """Private residual scale from a stability histogram of group means (Option 2).
 
     Squared residuals are averaged in g groups. Each bin [2^k, 2^(k+1)) that holds group means gets
-    Laplace noise of scale 2/(εg) on its share. Only noisy shares of at least 2 ln(2/δ)/(εg) + 1/g
-    count. The scale is √(2 b) for the upper end b of the fullest bin: its square is 2 to 4 times
-    the mean of a typical group. It is 0 if the group means are 0. It is `inf` if they are beyond
-    double precision, or if no bin is full enough. Fewer rows than `private_groups_needed` are
-    refused: the histogram would be noise.
+    Laplace noise of scale 2/(εg) on its share. Bins with a noisy share below 2 ln(2/δ)/(εg) + 1/g
+    are dropped. The scale is √(2 b) for the upper end b of the fullest bin. Its square is 2 to 4
+    times the mean of a typical group. The scale is 0 if the group means are 0, and `inf` if they
+    overflow or no bin is left. Fewer rows than `private_groups_needed` are refused: the histogram
+    would be noise.
 
     Guarantee
     ---------
-    The estimate is (ε, δ)-DP for replacing one of these rows, if none of them is used elsewhere.
-    One group's mean moves from one bin to another, which changes two shares by 1/g each.
+    The estimate is (ε, δ)-DP for replacing one of these rows, if none of these rows is used
+    elsewhere. One group's mean moves from one bin to another, which changes two shares by 1/g each.
 
     Source
     ------
@@ -605,7 +604,7 @@ def private_residual_scale(
 
 
 def private_groups_needed(*, epsilon: float, delta: float, failure_probability: float) -> int:
-    """Least number of groups, and of rows, for a private estimate: ⌈8 ln(1/(βδ)) / ε⌉.
+    """Least number of groups, and so of rows, for a private estimate: ⌈8 ln(1/(βδ)) / ε⌉.
 
     δ and the failure probability β are at least 1e-150.
     """
@@ -635,7 +634,7 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
 
 
 def _group_means(values: FloatArray, groups: int) -> FloatArray:
-    """Means of consecutive groups; the first have one row more where sizes do not divide."""
+    """Means of consecutive groups; the first groups have one more row if sizes are unequal."""
     size, more = divmod(values.size, groups)
     long, short = np.split(values, [more * (size + 1)])
     means = [long.reshape(more, size + 1).mean(axis=1), short.reshape(-1, size).mean(axis=1)]

@@ -1,4 +1,4 @@
-"""Common parts of private descents: budget split, start, released values.
+"""Common parts of private descents: splitting the budget, the start, and released values.
 
 The start consists of whitening, residual scales, and warm-up steps on a Huber loss.
 """
@@ -46,8 +46,8 @@ FloatArray = NDArray[np.float64]
 class NoisyValue:
     """Private statistic and the standard deviation of its noise.
 
-    Symmetric matrices have noise as from `symmetric_noise`: this deviation along each unit vector,
-    and 1/√2 of it in entries off the diagonal. Other statistics have independent noise.
+    Symmetric matrices have noise as from `symmetric_noise`: uᵀEu has this deviation for each unit
+    vector u, entries off the diagonal 1/√2 of it. Other statistics have independent noise.
     """
 
     value: FloatArray
@@ -67,12 +67,12 @@ def require_budget(budget: Budget) -> Budget:
 
 
 def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None) -> Release[float]:
-    """Private number of records under any relation, at least 1.
+    """Private number of records, at least 1, under any neighbouring relation.
 
     Guarantee
     ---------
-    ρ-zCDP: the Gaussian mechanism at sensitivity 1, the change under add-remove. Replace-one
-    neighbours share the number; zero-out neighbours share it unless blanks are not counted.
+    ρ-zCDP by the Gaussian mechanism: add-remove changes the number by 1. Replace-one neighbours
+    share the number; zero-out neighbours do, too, if blanks are counted.
     """
     shares = SplitBudget(budget, rng)
     found = shares.number("number of records", 1.0, count * UNITS, 1.0, 1.0)
@@ -81,17 +81,17 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
 @dataclass
 class SplitBudget(Uncopied):
-    """Gaussian mechanisms that share one budget, and a list of their spending.
+    """Gaussian mechanisms that share one budget, with a list of what each has spent.
 
-    The methods take the purpose, the share, a sum over records in whole numbers, the largest norm
-    of a record's part, and the divisor of the sum. That norm is 2²⁰ units for vectors and numbers,
-    and 2⁴⁰ units for matrices. Without a generator, noise is exact and comes from the operating
-    system's secure bits (`privreg.noise.exact`).
+    The methods take the purpose, the share, and a sum over records in whole numbers. They also take
+    the largest norm of a record's part, and the divisor of the sum. The largest norm stands for 2²⁰
+    units of vectors and numbers, and for 2⁴⁰ units of matrices. Without a generator, noise is exact
+    and comes from the operating system's secure bits (`privreg.noise.exact`).
 
     Guarantee
     ---------
-    All returned values together cost the sum of the shares, if the given sums are bounded as stated
-    and arguments depend on the data only through those sums and earlier returned values.
+    All returned values together cost the sum of the shares, if the given sums are bounded as
+    stated. Arguments may depend on the data only through those sums and earlier returned values.
     """
 
     budget: Budget
@@ -117,7 +117,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Least whole noise s with Δ² ≤ 2ρs² for a share of ρ; spends the share."""
+        """Spend a share ρ of the budget; return the least whole noise s with Δ² ≤ 2ρs²."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -133,7 +133,7 @@ class SplitBudget(Uncopied):
     def histogram(
         self, what: str, share: float, counts: Any, square: int | None = None
     ) -> NoisyValue:
-        """Noisy counts with squared sensitivity `square`, by default that of one-hot counts."""
+        """Noisy counts; `square` is the squared sensitivity, for one-hot counts by default."""
         square = (self.turns if square is None else square) * UNITS**2
         return self.gaussian_mechanism(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
@@ -158,14 +158,14 @@ class SplitBudget(Uncopied):
         return self.gaussian_mechanism(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        """Noisy sum of matrices that are not symmetric; rows may have been rounded by a unit."""
+        """Noisy sum of asymmetric matrices, with an allowance for rows rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
         return self.gaussian_mechanism(what, share, total, self.moves * reach**2, bound / UNITS / n)
 
     def gaussian_mechanism(
         self, what: str, share: float, total: Any, square: int, size: float
     ) -> NoisyValue:
-        """Noisy sum of squared sensitivity `square` in whole units; 2²⁰ units are `size`."""
+        """Noisy sum; `square` is its squared sensitivity in whole units, `size` is 2²⁰ units."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
             noise = rounded_normals(total.shape, std=std)
@@ -181,14 +181,14 @@ THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
-    """Inverse root of a second moment, and the weight of its noisy deviation."""
+    """Inverse root of a shrunk second moment, and the weight of the noisy one in it."""
 
     root: FloatArray
     weight: float
 
 
 def whiten(gram: NoisyValue) -> Whitening:
-    """Inverse root of a noisy second moment, shrunk by its known noise, floored at `noise_edge`."""
+    """Inverse root of a noisy second moment after shrinkage, with small eigenvalues raised."""
     p = len(gram.value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
@@ -199,9 +199,9 @@ def whiten(gram: NoisyValue) -> Whitening:
 
 
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
-    """Inverse of a noisy curvature, shrunk by its known noise and kept within reach of its mean.
+    """Inverse of a noisy curvature, shrunk by its known noise, with small eigenvalues raised.
 
-    `slope` is that mean under Gaussian residuals, in (0, 1].
+    `slope` in (0, 1] is the mean eigenvalue under Gaussian residuals.
     """
     matrix = (curvature.value + curvature.value.T) / 2
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25 * slope, 1.5))
@@ -211,10 +211,10 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 
 
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
-    """Noisy curvature of mean near 1, shrunk by its known noise, small eigenvalues raised.
+    """Noisy curvature of mean near 1, shrunk by its known noise, with small eigenvalues raised.
 
-    No eigenvalue is below a fifth of the mean, or 5e² ≤ 1 of it for noise of edge e: noise must not
-    make steps long. With `thin`, eigenvalues seen to be smaller stay so and lengthen intervals.
+    The least share of the mean is 5e² for noise of edge e, within [1/5, 1]: noise must not make
+    steps long. With `thin`, visibly smaller eigenvalues stay small, which lengthens intervals.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -231,13 +231,13 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
 
 
 def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -> FloatArray:
-    r"""Curvature A, raised to that of longer rows A₂ where A₂ is visibly larger.
+    r"""Curvature A, raised where the curvature A₂ of longer rows is visibly larger.
 
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
-    for eigenvectors v of A, and for eigenvectors of A₂ with eigenvalue λ. A is raised to `caution`
-    deviations s₂ below the value seen in A₂.
+    for eigenvectors v of A, or eigenvectors of A₂ with eigenvalue λ. s₂ is the noise deviation of
+    A₂. A is raised to the value of A₂ less `caution` times s₂.
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
@@ -264,20 +264,20 @@ LONGEST, EDGE = 20.0, 0.2
 
 
 def scale_edges(label_bound: float) -> FloatArray:
-    """Grid of residual scales: 4 label bounds, and 34 factors √2 below."""
+    """Grid of residual scales: from 4 label bounds down by 34 factors √2."""
     return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
 
 
 def length_edges(feature_norm: float) -> FloatArray:
-    """Grid of row lengths, quarter powers of 2 from below 1/256 to 2 times the declared bound."""
+    """Grid of row lengths by factors 2^(1/4), from below 1/256 to 2 times the declared bound."""
     return feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
 
 
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length to which whitened rows are shortened for a second moment at budget rho.
 
-    It depends on public numbers alone: it is as long as the noise allows (`noise_edge` at most
-    `EDGE`), so that few rows are shortened, but at least a little over the typical length √p. It
+    The length depends on public numbers alone. It is as long as noise allows (`noise_edge` at most
+    `EDGE`), so that few rows are shortened. It is at least a little over the typical length √p. It
     grows with the budget up to the larger of √(20p) and `longest`, a row's largest length.
     """
     affordable = EDGE / sqrt(2 * dimension) * sample_size * sqrt(rho)
@@ -292,7 +292,7 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
         \hat s = \arg\min_s \sum_k \Big(\frac{h_k}n - p_k(s)\Big)^2, \qquad
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
-    Bins that a scale does not reach add the same noise to all candidates, so that a full grid costs
+    Bins that no candidate reaches add the same noise to all candidates, so that a full grid costs
     no accuracy. Outliers lie in such bins. Edges are the upper ends of all bins but the last; the
     scale is between the second edge and the last.
     """
@@ -304,9 +304,9 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     """True if the noise of a histogram hides the scale, by public numbers alone.
 
-    The right scale leads a distant one by ‖p - p'‖²/2, about 0.18. The noise in that difference is
-    ‖p - p'‖ s/n, about 0.6 s/n. Among about 17 distant scales the largest draw is near 2
-    deviations; 3.5 deviations leave a margin: s/n of 0.085.
+    The right scale beats a distant one by ‖p - p'‖²/2, about 0.18, in half the sum of squares. The
+    noise in that difference is ‖p - p'‖ s/n, about 0.6 s/n. The largest of about 17 such draws is
+    near 2 deviations. To leave a margin of 3.5 deviations, s/n must be at most 0.085.
     """
     return noise_std > HIDDEN * sample_size
 
@@ -316,8 +316,8 @@ def length_cap(
 ) -> float:
     """Length that about a tenth of the records exceed, from a noisy histogram.
 
-    If the noise is more than that tenth, the number of records above the cap must be visible
-    through the noise. If no number is visible, the cap is the largest length.
+    If the noise is more than that tenth, the number of records above the cap must exceed the noise
+    instead. If no number does, the cap is the largest length.
     """
     above = np.cumsum(counts[::-1])[::-1]
     # above[k] counts lengths over edges[k - 1]; the last bin is empty of single rows.
@@ -352,7 +352,7 @@ ASSUMPTIONS = (
 
 
 class StartSettings:
-    """Steps and budget shares of a descent: shares for its start, and the rest for its end."""
+    """Steps and budget shares of a descent. The final steps get the rest of the budget."""
 
     clip_width: float
     warm_up_steps: int
@@ -382,7 +382,7 @@ class StartSettings:
 
     @property
     def gram_shares(self) -> list[float]:
-        """`gram_share` split over rounds as 1, 2, 3, ...; the first rounds only prepare."""
+        """`gram_share` by round, in proportion 1, 2, 3, ...: the first rounds only prepare."""
         rounds = self.gram_rounds
         shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
         return [float(each) for each in shares]
@@ -394,7 +394,7 @@ class StartSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class DescentFit:
-    """Statistics that every descent releases; z = Wᵀx has a second moment near the identity."""
+    """Statistics that every descent releases. The second moment of z = Wᵀx is near the identity."""
 
     iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
     whitening: FloatArray  # W, (p, p)
@@ -423,10 +423,10 @@ class DescentFit:
 class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
-    With an intercept the start releases the sum of rows. If labels are included, their unit makes
-    their bound 2 `feature_norm`, and a record's norm is at most √5 `feature_norm`. The start also
-    releases histograms of row lengths, and of residuals at the start and after each warm-up step;
-    Gram matrices of rows of length at most R; and, for the steps, sums of gradients clipped to γ.
+    With an intercept the start releases the sum of rows. If labels are included, they are scaled to
+    the bound 2 `feature_norm`, and a record's norm is at most √5 `feature_norm`. Released, too, are
+    histograms of row lengths, and of residuals at the start and after each warm-up step; Gram
+    matrices of rows of length at most R; and, for the steps, sums of gradients clipped to γ.
     """
 
     settings: StartSettings
@@ -451,7 +451,7 @@ class Descent:
         self.noise_stds: list[float] = []
 
     def whiten(self) -> Whitening:
-        """W from rounds of private second moments, each in the previous round's coordinates."""
+        """Compute W in rounds of private second moments, each in the last round's coordinates."""
         records, settings = self.records, self.settings
         share = settings.norm_share + settings.label_share
         norm_share = settings.norm_share / 2 if self.intercept else share
@@ -469,7 +469,7 @@ class Descent:
         return last
 
     def _centre(self, share: float) -> NoisyValue:
-        """Private mean m: W maps rows (1, x) to (1, x - m); the labels' mean is the start."""
+        """Private mean m: W maps (1, x) to (1, x - m), and the start is the mean of the labels."""
         longest, most, unit = self.records.feature_norm, self.records.label_bound, 0.0
         if self.settings.label_share:
             longest, unit = sqrt(5) * longest, most / (2 * longest)
@@ -483,7 +483,7 @@ class Descent:
         return NoisyValue(mean.value[: self.p], mean.noise_std)
 
     def warm_up(self, slope: float) -> tuple[float, float]:
-        """Full-length steps with a narrow clip; steps that were mostly noise are undone.
+        """Make full-length steps with a narrow clip; steps that were mostly noise are undone.
 
         `slope` is the share of unclipped gradients under Gaussian residuals. Returns the residual
         scales before the first step and after the last.
@@ -507,7 +507,7 @@ class Descent:
         return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
-        """Values of a `DescentFit`, with the steps from number `first` on."""
+        """Values of a `DescentFit`; of the steps, only those from number `first` on."""
         return {
             "iterates": np.array(self.iterates),
             "whitening": self.whitening,
@@ -521,7 +521,7 @@ class Descent:
         }
 
     def at(self, cap: float | None = None) -> Point:
-        """Sums over the records at the last iterate."""
+        """Point at the last iterate, for sums of gradients and curvatures over the records."""
         return Point(self.records, self.theta, self.whitening, cap)
 
     def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:
@@ -540,7 +540,7 @@ class Descent:
         return float(self.settings.clip_width * scale * np.sqrt(self.p))
 
     def _scale(self) -> float | None:
-        """Private scale of the residuals; None where noise hides it."""
+        """Private scale of the residuals; None if noise hides it."""
         edges = scale_edges(self.records.label_bound)
         counts = self.at().gradient_length_histogram(edges)
         share = self.settings.scale_share / (self.settings.warm_up_steps + 1)
@@ -551,11 +551,11 @@ class Descent:
 
 
 def _weighted_mean(mean: NoisyValue) -> NoisyValue:
-    """Mean weight, then the weighted mean row, from a mean of w(1, x).
+    """Mean weight, then the weighted mean row, from a noisy mean of w(1, x).
 
-    The mean weight is taken for 1 if noise hides the difference, even if it also hides the
-    difference from 0. A weight of about 0 otherwise leaves the middle of the bounds. The noise of
-    the quotient is bounded from above, for a mean in [-1, 1].
+    If noise hides whether the mean weight is less than 1, it is taken for 1. Otherwise, if noise
+    hides whether it is more than 0, the mean row is 0, the middle of the bounds. The noise of the
+    quotient is bounded from above, for a mean in [-1, 1].
     """
     weight, rest, std = float(mean.value[0]), mean.value[1:], mean.noise_std
     if weight > 1 - DEVIATIONS * std:
@@ -566,7 +566,7 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
 
 
 def moderate(released: FloatArray) -> FloatArray:
-    """Released values, refused if sums over rows would overflow; a refusal reveals nothing else."""
+    """Released values, refused if sums over rows would overflow; the refusal reveals only that."""
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(

@@ -1,1 +1,1 @@
-"""Noise for private learning: correlated, tree-aggregated and shaped, with its sensitivity."""
+"""Noise for private learning: correlated, tree-aggregated and shaped; sensitivities."""

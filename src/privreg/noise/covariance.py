@@ -2,8 +2,8 @@ r"""Shaped noise: covariances Σ of private noise that are never held as d × d 
 
 For noise N(0, σ²Σ) the sensitivity of a Gaussian mechanism is measured in the norm √(vᵀΣ⁻¹v). A
 covariance therefore multiplies standard normals by a root of Σ, and measures vectors in the inverse
-norm. Both costs are linear in the dimension. Σ is diagonal, or low rank plus identity from public
-features; Woodbury's identity gives the inverse.
+norm √(vᵀΣ⁻¹v). Both costs are linear in the dimension. Σ is diagonal, or low rank plus identity
+from public features, with an inverse by Woodbury's identity.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class NoiseCovariance(Protocol):
         """Vectors of covariance Σ, shape (..., d), from normals of shape (..., draws)."""
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        """√(vᵀΣ⁻¹v) of each row v, shape (n,), from rows of shape (n, d)."""
+        """√(vᵀΣ⁻¹v) for each row v, shape (n,), from rows of shape (n, d)."""
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
-        """tr(Σ⁻¹H) for a diagonal H: mean squared inverse norm of features with covariance H."""
+        """tr(Σ⁻¹H) for a diagonal H: mean squared inverse norm of features with second moment H."""
 
     def trace(self, eigenvalues: ArrayLike) -> float:
         """tr(ΣH) for a diagonal H."""
@@ -122,7 +122,7 @@ def population_covariance(eigenvalues: ArrayLike, *, horizon: float) -> Diagonal
     ----------
     eigenvalues : array_like, shape (d,)
         Eigenvalues of H, from 0 to 1e12. H must be known without the private features: no guarantee
-        covers a noise shape computed from them.
+        covers a Σ that is computed from them.
     horizon : float
         N η, the number of steps times the step size.
 
@@ -204,9 +204,9 @@ class PublicCovariance(Immutable):
         )
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
-        """√(vᵀΣ⁻¹v) of rows v, shape (n, d).
+        """√(vᵀΣ⁻¹v) for each row v, shape (n,), from rows of shape (n, d).
 
-        Norms are rounded up, so that rows clipped by them are short enough.
+        Norms are rounded up, so that rows clipped by these norms are short enough.
         """
         # Rounding moves the Gram matrix by some ulp of its largest eigenvalue, in which the inverse
         # norm's condition is that eigenvalue over the ridge.
@@ -258,7 +258,7 @@ class PublicCovariance(Immutable):
 
 
 def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:
-    """The product F diag(w) Fᵀ, a few columns at a time, without a second copy of F."""
+    """The product F diag(w) Fᵀ, by a few columns at a time, without a second copy of F."""
     total = np.zeros((len(features), len(features)))
     for first in range(0, weights.size, _COLUMNS):
         block = features[:, first : first + _COLUMNS]

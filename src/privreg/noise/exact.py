@@ -1,31 +1,31 @@
-r"""Gaussian mechanism on sums that is private as computed, not only in real arithmetic.
+r"""Gaussian mechanism on sums, private in machine arithmetic and not only in real arithmetic.
 
 A guarantee for real numbers does not survive floating point. The last bits of a sum depend on every
-record, and a noisy sum takes values for one data set that are impossible for its neighbour
-(Mironov, 2012). Here sums and noise are whole numbers; a record's bound is K = 2²⁰ units.
+record: a noisy sum takes values for one data set that are impossible for its neighbour (Mironov,
+2012). Here sums and noise are whole numbers; the bound on a record is K = 2²⁰ units.
 
 Proof. (1) A record is one row or all rows of a person, weighted or not. It enters as whole numbers
-k that are computed, with any rounding, from that record, declarations and earlier releases alone. A
-record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of two, and
+k. These are computed, with any rounding, from that record, declarations and earlier releases alone.
+A record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of two, and
 released maps W and iterates θ by `exact_factor`. The products Wᵀx and xᵀθ are therefore exact in
 double precision, in any order of summation, and in any block, thread or processor.
-(2) The code compares a record's integer :math:`\sum_j k_j^2` with K², and sets k = 0 if the first
-is larger (`truncated`). A number is cut to 0, ..., K. As computed, a record's part of a sum of
-vectors therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is
+(2) The code compares a record's integer :math:`\sum_j k_j^2` with K², and sets k = 0 if that sum is
+larger (`truncated`). A number is cut to 0, ..., K. A record's computed part of a sum of vectors
+therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is
 semi-definite, with trace and so Frobenius norm at most K².
 (3) The sum S is exact: products of blocks below 2⁵³ in double precision, blocks below 2⁶² in 64
 bits, and the rest in integers of any size. No bit of S depends on how records are read.
-(4) Under add-remove and zero-out, neighbours differ by one part; under replace-one, by two. The
-squared sensitivity Δ² is a whole number: K² or 4K² for vectors, K⁴ or 2K⁴ for semi-definite
-matrices since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 for counts, and K² for numbers. A person's
-derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is rounded by a unit in
-each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that.
-(5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ,
+(4) Under add-remove and zero-out, neighbours differ in the part of one record; under replace-one,
+in two parts. The squared sensitivity Δ² is a whole number: K² or 4K² for vectors, K⁴ or 2K⁴ for
+semi-definite matrices since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 for counts, and K² for
+numbers. A person's derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is
+rounded by a unit in each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that.
+(5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ:
 the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
-:math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Numbers above a symmetric matrix's
-diagonal count twice in the norm; their noise has the least whole t with 2t² ≥ s².
+:math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Entries above the diagonal of a
+symmetric matrix count twice in the norm. Their noise has the least whole t with 2t² ≥ s².
 (6) Everything after that is post-processing, including products with units, rounding of W and θ,
-and saturation at the ends of 64 bits. Adaptive releases add up.
+and saturation at the ends of 64 bits. The budgets of adaptive releases add up.
 
 The noise comes from the operating system's secure bits; there is no seed to set. The proof does not
 cover running time: the sampler and the sum take slightly longer for some values than for others.
@@ -57,14 +57,14 @@ FALSE, TRUE, UNDECIDED = 0, 1, 2
 
 
 def power_of_two(size: float) -> float:
-    """Least power of two that is not below the argument."""
+    """Least power of two that is at least the argument."""
     return 2.0 ** ceil(log2(size))
 
 
 def exact_factor(released: FloatArray) -> FloatArray:
     """Released numbers, rounded so that their products with rows are exact in any order.
 
-    Entries of rows are at most 2²⁰ units, where the unit is a power of two. In each column of the
+    Entries of rows are at most 2²⁰ units, where a unit is a power of two. In each column of the
     rounded numbers the absolute values add up to at most 2³² units.
     """
     unit = power_of_two(float(np.abs(released).sum(axis=0).max()) or 1.0) * 2.0**-31
@@ -79,10 +79,10 @@ def truncated(
 
     Guarantee
     ---------
-    A record's entries are whole numbers with squares that add up to at most 2⁴⁰, for any rows and
+    A record's entries are whole numbers with a sum of squares of at most 2⁴⁰, for any rows and
     factors. A record with a larger sum, or with a number that is not finite, is set to 0. Records
-    of length at most the bound are kept. A record is a row, or the rows from one of `starts` to the
-    next; its entries depend on its rows and factors alone.
+    that are no longer than the bound are kept. A record is a row, or the rows from one of `starts`
+    to the next; its entries depend on its rows and factors alone.
     """
     ends = np.arange(len(rows) + 1) if starts is None else np.append(starts, len(rows))
     whole = np.empty(rows.shape)
@@ -92,7 +92,7 @@ def truncated(
 
 @np.errstate(over="ignore")
 def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatArray:
-    """Sum (p,) of `truncated` rows, each a record; exact for up to 2³³ rows."""
+    """Sum (p,) of `truncated` rows, where each row is a record; exact for up to 2³³ rows."""
     total, entries = np.zeros((2, rows.shape[1]))
     _add_truncated(_read_only(rows), factors * (UNITS / bound), entries, total)
     return total
@@ -134,14 +134,14 @@ def _add_truncated(
 
 
 def squared_lengths(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Sums of squares of rows in the order of the columns, independent of other rows."""
+    """Sums of squares of rows, added in the order of the columns, independent of other rows."""
     squares = np.empty(len(rows)) if out is None else out
     _square(_read_only(rows), squares)
     return squares
 
 
 def _read_only(rows: FloatArray) -> FloatArray:
-    """Rows as loops take them, which are compiled for this one kind of array."""
+    """Rows as a read-only array, the one kind for which loops are compiled."""
     given = np.ascontiguousarray(rows).view()
     given.flags.writeable = False
     return given
@@ -165,13 +165,13 @@ def integer_noise_std(*, square_sensitivity: int, rho: float | Fraction) -> int:
 
 
 def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int64]:
-    r"""Independent exact normal deviates with a whole standard deviation, rounded; secure bits.
+    r"""Exact normal deviates with a whole standard deviation, rounded, from secure bits.
 
     .. math:: Z = [s\,\xi], \qquad \xi = \pm(k + x) \sim N(0, 1)
 
     exactly, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and the digits of x in
-    [0, 1), from about 17 words of 64 bits of the operating system. Cases that the first 64 digits
-    do not decide, equal digits or a product s x near a half, take more digits.
+    [0, 1), from about 17 words of 64 bits of the operating system. If the first 64 digits do not
+    decide (equal digits, or a product s x near a half), more digits are drawn.
 
     Source
     ------
@@ -201,7 +201,7 @@ def _secure_word() -> int:
 
 
 class _Undecided(Exception):
-    """More digits are needed."""
+    """Raised if more digits are needed."""
 
 
 def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
@@ -216,7 +216,7 @@ def _draw_slowly(words: Iterator[int], std: int, width: int = WORD) -> int:
 
 
 def _taken(known: list[int], words: Iterator[int], width: int, longer: int) -> Iterator[int]:
-    """Known numbers, then new ones of a given number of words, which are then known too."""
+    """Known numbers, then new ones of `longer` words each, which become known."""
     for k in count():
         if k == len(known):
             known.append(sum(next(words) << width * j for j in range(longer)))
@@ -275,7 +275,7 @@ def _attempt(take: Callable[[], int], bits: int, std: int) -> int:
 def _draw(
     words: NDArray[np.uint64], std: int, drawn: NDArray[np.int64], at: NDArray[np.int64]
 ) -> tuple[int, int, bool]:
-    """Write draws until the words end or one is undecided: draws, words, true if undecided."""
+    """Draw until the words end or a draw is undecided: draws, words, true if undecided."""
     for i in range(drawn.size):
         start = at[0]
         decided, value = _one(words, at, np.uint64(std))

@@ -1,12 +1,12 @@
-r"""Mechanisms of least error for a workload, Toeplitz and dense, and the best damping.
+r"""Mechanisms (Toeplitz and dense) with the least error for a workload, and the best damping.
 
-With encoder C, decoder B = C⁻¹ and workloads A_j of weight a_j, the squared error for one
-participation at a noise multiplier of 1 is
+With encoder C, decoder B = C⁻¹ and workloads A_j of weight a_j, the squared error for records that
+take part once, at a noise multiplier of 1, is
 
 .. math:: E(c) = \lVert c \rVert_2^2 \; \sum_j a_j \sum_t m_t \big( (A_j c^{-1})_t \big)^2
 
-with m_t = (T - t)/T for the mean over steps and m_t = 1 for the last step. The last error is also
-the largest, since a Toeplitz workload's error never falls with time.
+with m_t = (T - t)/T for the mean over T steps and m_t = 1 for the last step. The error of the last
+step is also the largest, since a Toeplitz workload's error never falls with time.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ToeplitzOptimum(NamedTuple):
     Attributes
     ----------
     encoder, decoder : ndarray, shape (steps,)
-        Coefficients; the first of each is 1.
+        Coefficients; the first one is 1.
     error : float
         Root mean square error at a noise multiplier of 1: sensitivity times the root of the
         criterion's weighted sum of variances.
@@ -71,7 +71,7 @@ def toeplitz_optimum(
     bands: int | None = None,
     tolerance: float = 1e-10,
 ) -> ToeplitzOptimum:
-    """Least error over all Toeplitz mechanisms for one participation, by L-BFGS.
+    """Least error over all Toeplitz mechanisms if records take part once, by L-BFGS.
 
     Parameters
     ----------
@@ -87,16 +87,16 @@ def toeplitz_optimum(
         Weights a_j, from 0 to 1e12; 1 by default. At least one workload with a positive weight must
         not be all 0.
     bands : int, optional
-        Number of encoder coefficients that may differ from 0; all by default. If k participations
-        are at least `bands` steps apart, the sensitivity is √k times that of one participation. The
-        optimum is then also the best non-negative, non-increasing encoder of any width.
+        Number of encoder coefficients that may differ from 0; all by default. For k participations
+        at least `bands` steps apart, the sensitivity is √k times that of one participation. For
+        these, the optimum is also the best non-negative, non-increasing encoder of any width.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
     Notes
     -----
     One evaluation takes O(workloads × steps log steps). The search runs over the encoder's
-    coefficients. The problem is then well conditioned: near the optimum its curvature is the
+    coefficients, which makes the problem well conditioned: near the optimum its curvature is the
     identity plus the criterion's weights m_t.
 
     Examples
@@ -141,11 +141,11 @@ def best_damping(
     participations: int = 1,
     separation: int = 1,
 ) -> float:
-    r"""Damping ν with the least error of `toeplitz.damped_square_root`, by a search in one number.
+    r"""Damping ν at which `toeplitz.damped_square_root` has the least error, by a search over ν.
 
-    For prefix sums and one participation, ν is about 0.75/steps for the mean error, and 0 for the
-    largest error. A record takes part in `participations` steps, at least `separation` apart; the
-    other arguments are as in `toeplitz_optimum`.
+    For prefix sums and records that take part once, ν is about 0.75/steps for the mean error, and 0
+    for the largest error. A record takes part in `participations` steps, at least `separation`
+    apart; the other arguments are as in `toeplitz_optimum`.
 
     Source
     ------
@@ -185,12 +185,12 @@ class _Problem:
         self.moments = moments
 
     def variance(self, decoder: FloatArray) -> float:
-        """The criterion for unit noise."""
+        """Value of the criterion for unit noise."""
         noise = self._rows(self.spectra * rfft(decoder, self.size))
         return float(np.sum(self.scales * self.moments * noise**2))
 
     def value_and_gradient(self, tail: FloatArray) -> tuple[float, FloatArray]:
-        """Logarithm of the error's square in c_1, c_2, ..., with c_0 = 1."""
+        """Log squared error as a function of c_1, c_2, ..., with c_0 = 1, and its gradient."""
         encoder = np.zeros(self.steps)
         encoder[0], encoder[1 : 1 + tail.size] = 1.0, tail
         decoder = rfft(forward_substitution(encoder), self.size)
@@ -226,7 +226,7 @@ def _workloads(
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
     if not np.any(scales * np.any(kernels, axis=1)):
-        raise ValueError("workload must not be all 0 if its weight is above 0, got only 0")
+        raise ValueError("workload must not be all 0 where weights are positive, got only 0")
     return kernels, scales
 
 
@@ -262,11 +262,11 @@ class DenseOptimum(NamedTuple):
 def dense_optimum(
     steps: int, *, epochs: int = 1, workload: ArrayLike | None = None, tolerance: float = 1e-4
 ) -> DenseOptimum:
-    r"""Least mean error over all mechanisms for one or several epochs in a fixed order.
+    r"""Least mean error over all mechanisms, for one or several epochs in a fixed order.
 
     Limited-memory BFGS on X = CᵀC starts from the Toeplitz optimum with one band per step of an
-    epoch, corrected by the optimum over fewer steps. It is preconditioned in the cosine basis,
-    in which X is nearly diagonal with entries x, and the curvature nearly
+    epoch, corrected by the optimum over fewer steps. The search is preconditioned in the cosine
+    basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
     :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
@@ -278,11 +278,11 @@ def dense_optimum(
     workload : array_like, shape (steps,), optional
         Toeplitz coefficients of A, the first not 0, at most 1e12 in size; prefix sums by default.
     tolerance : float
-        Share of the squared error; the search ends when five iterations gain less than this.
+        The search ends when five iterations lower the squared error by less than this share.
 
     Notes
     -----
-    It needs some tens of iterations, each O(steps³), and memory for about 20 matrices.
+    The search needs some tens of iterations, each O(steps³), and memory for about 20 matrices.
 
     Examples
     --------
@@ -346,7 +346,7 @@ class _DenseProblem:
         return float(value), np.negative(gradient, out=gradient)
 
     def project(self, matrix: FloatArray) -> FloatArray:
-        """Make of a matrix the nearest direction in which X stays feasible, with equality."""
+        """Project a matrix on the directions in which X stays feasible with equality."""
         diagonal = matrix.diagonal().reshape(self.epochs, self.period)
         diagonal = (diagonal - diagonal.mean(axis=0)).ravel()
         for first in range(self.period):
@@ -357,8 +357,8 @@ class _DenseProblem:
     def lower_bound(self, curvature: FloatArray) -> float:
         r"""Dual bound :math:`\big(\operatorname{tr}\sqrt{A \Lambda A^\top}\big)^2 / \sum_P v_P`.
 
-        Λ holds the blocks of H = X⁻¹AᵀAX⁻¹ between steps of one record, scaled to their mean v_P on
-        the diagonal.
+        Λ holds the blocks of H = X⁻¹AᵀAX⁻¹ between steps of one record, scaled so that each
+        diagonal entry is the mean v_P of its block's diagonal.
         """
         steps = self.kernel.size
         diagonal = curvature.diagonal()
@@ -375,9 +375,10 @@ class _DenseProblem:
 
 
 def _start(problem: _DenseProblem) -> tuple[FloatArray, FloatArray | None]:
-    """A banded start plus what the optimum over fewer steps adds to its own, and its inverse.
+    """A banded start, corrected by the optimum over fewer steps, and the inverse of the result.
 
-    The inverse is None where the start is not positive definite.
+    The correction is the difference between that optimum and its own banded start. The inverse is
+    None if the result is not positive definite.
     """
     gram = _banded(problem.kernel, problem.epochs)
     factor = next((prime for prime in (2, 3, 5) if problem.period % prime == 0), 0)
@@ -397,7 +398,7 @@ def _start(problem: _DenseProblem) -> tuple[FloatArray, FloatArray | None]:
 
 
 def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
-    """Gram matrix of the banded Toeplitz optimum with its columns scaled to equal norm."""
+    """Gram matrix of the banded Toeplitz optimum, with columns scaled to equal norm."""
     steps = kernel.size
     encoder = dense_matrix(
         toeplitz_optimum(steps, workload=kernel, bands=steps // epochs, tolerance=1e-6).encoder
@@ -410,7 +411,7 @@ def _banded(kernel: FloatArray, epochs: int) -> FloatArray:
 def _minimise(
     problem: _DenseProblem, start: tuple[FloatArray, FloatArray | None], tolerance: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The best X and its inverse, by L-BFGS with backtracking, in the cosine basis."""
+    """Best X and its inverse, by L-BFGS with backtracking, in the cosine basis."""
     gram, inverse = start
     # Two matrices less at the peak of memory, as soon as the search has passed by them.
     del start
@@ -463,7 +464,7 @@ def _minimise(
 def _direction(
     kernel: FloatArray, slope: FloatArray, pairs: list[tuple[FloatArray, FloatArray, float]]
 ) -> FloatArray:
-    """The two-loop recursion around the preconditioner."""
+    """Search direction: the two-loop recursion of L-BFGS around the preconditioner."""
     direction = slope.copy()
     shares = []
     for move, change, inverse_curvature in reversed(pairs):
@@ -491,14 +492,14 @@ def _cosines(matrix: FloatArray, *, inverse: bool = False) -> FloatArray:
 
 
 def _preconditioner(gram: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Inverse curvature in the cosine basis, where X is taken for diagonal."""
+    """Inverse curvature in the cosine basis, as if X were diagonal there."""
     spectrum = np.maximum(dctn(gram, norm="ortho").diagonal(), 1e-12)
     level = -float(gradient.diagonal().mean())
     return spectrum[:, None] * spectrum / (spectrum[:, None] + spectrum) / level
 
 
 def _inverse(gram: FloatArray) -> FloatArray | None:
-    """Inverse of a positive-definite matrix, or None where it is not one."""
+    """Inverse of a matrix, or None if it is not positive definite."""
     # Symmetric, so that its transpose is itself, with contiguous columns as LAPACK has them.
     factor, failed = lapack.dpotrf(gram.T, lower=1, clean=0)
     if failed:

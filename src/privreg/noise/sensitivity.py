@@ -1,12 +1,11 @@
 r"""Sensitivity of the encoded gradients C g to a record that moves a gradient by at most 1.
 
-The noise w added to C g must have a standard deviation of this sensitivity times the noise
-multiplier σ. A record takes part once, or at most `participations` times, any two of them at least
-`separation` steps apart. No function here returns less than the true sensitivity of its arguments,
-up to the rounding of its own sums: some ulp, at most n 2⁻⁵³ of a sum of n products. An encoder
-computed from a decoder has an error of its own; `privreg.noise.toeplitz` bounds this error and
-`dp_ftrl.FTRLMechanism` adds it. Under replace-one neighbours a gradient moves by up to 2, so all
-sensitivities double.
+The standard deviation of the noise w added to C g must be this sensitivity times the noise
+multiplier σ. A record takes part once, or at most `participations` times in steps that are at least
+`separation` apart. No function here returns less than the true sensitivity of its arguments, up to
+rounding in sums: some ulp, at most n 2⁻⁵³ of a sum of n products. An encoder computed from a
+decoder has a further error; `privreg.noise.toeplitz` bounds it and `dp_ftrl.FTRLMechanism` adds it.
+Under replace-one neighbours a gradient moves by up to 2, so all sensitivities double.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _SMALLEST = 1e-100
 
 
 def single_participation_sensitivity(encoder: ArrayLike) -> float:
-    r"""Sensitivity if a record takes part in one step.
+    r"""Sensitivity of an encoder if a record takes part in one step.
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
@@ -34,9 +33,9 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     Guarantee
     ---------
-    If each step releases a gradient of norm at most 1, and adding, removing or zeroing out a record
-    changes one gradient, then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything
-    computed from it, such as all iterates together. Gradients may be chosen adaptively.
+    Let each step release a gradient of norm at most 1, and adding, removing or zeroing out a record
+    change one gradient. Then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything
+    computed from this release, such as all iterates together. Gradients may be chosen adaptively.
 
     Examples
     --------
@@ -85,8 +84,8 @@ def multi_participation_sensitivity(
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
     for at most k `participations`, at least b = `separation` steps apart. γ is exact for
-    coefficients, shape (steps,), that are non-negative and non-increasing. Others are refused
-    (`multi_participation_bound` takes them).
+    coefficients, shape (steps,), that are non-negative and non-increasing. Other coefficients are
+    refused; `multi_participation_bound` accepts them.
 
     Guarantee
     ---------
@@ -111,7 +110,7 @@ def multi_participation_sensitivity(
 
 
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
-    r"""Upper bound on the sensitivity if a record takes part several times, for any encoder.
+    r"""Upper bound on the sensitivity of any encoder if a record takes part several times.
 
     For a Toeplitz encoder the bound is the sensitivity of the non-increasing majorant
     :math:`\bar c_t = \max_{s \ge t} |c_s|`. It equals `multi_participation_sensitivity` if that
@@ -137,7 +136,7 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
 
 
 def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separation: int) -> float:
-    r"""Sensitivity if every epoch visits the records in the same order.
+    r"""Sensitivity of an encoder if every epoch visits the records in the same order.
 
     .. math:: \gamma^2 = \max_{i < b} \sum_{j, l < k} |C_{:,i+jb}^\top C_{:,i+lb}|
 
@@ -178,7 +177,7 @@ def _participation(k: int, b: int) -> tuple[int, ...]:
 
 
 def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:
-    """Norm of the sum of k columns, b steps apart."""
+    """Norm of the sum of k columns that are b steps apart."""
     total = np.zeros_like(column)
     for shift in range(0, min(k * b, column.size), b):
         total[shift:] += column[: column.size - shift]
@@ -186,7 +185,7 @@ def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:
 
 
 def _best_spaced_sum(values: FloatArray, k: int, b: int, *, through: int | None = None) -> float:
-    """Largest sum of at most k entries at least b apart, one of them `through` if it is given."""
+    """Largest sum of at most k entries at least b apart; `through`, if given, is one of them."""
     # More participations than steps are no more than one a step.
     k = min(k, values.size)
     if through is None:
@@ -206,7 +205,7 @@ def _best_prefix_sums(values: FloatArray, count: int, separation: int) -> FloatA
 
 
 def _largest_window(gram: FloatArray, size: int) -> float:
-    """Largest sum of a block of `size` consecutive rows and columns, by additions alone."""
+    """Largest sum over a block of `size` consecutive rows and columns, by additions alone."""
     size = min(size, gram.shape[0])
     if size == gram.shape[0]:
         return float(np.sum(gram))
@@ -216,7 +215,7 @@ def _largest_window(gram: FloatArray, size: int) -> float:
 
 
 def _window_sums(values: FloatArray, size: int) -> FloatArray:
-    """Sums of `size` consecutive rows, each a block's end and the next one's beginning."""
+    """Sums of `size` consecutive rows: the end of one block and the beginning of the next."""
     count, width = values.shape
     blocks = np.zeros((-(-count // size), size, width))
     blocks.reshape(-1, width)[:count] = values

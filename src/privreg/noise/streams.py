@@ -1,8 +1,7 @@
-r"""Correlated noise step by step: Toeplitz, tree-aggregated or independent, with its sensitivity.
+r"""Noise step by step (Toeplitz, tree-aggregated or independent), and its sensitivity.
 
 A stream yields vectors of shape (dimension,), made from white noise w of standard deviation `std`.
-It ends after `steps` items, because its privacy is accounted with the sensitivity for that number
-of steps.
+It ends after `steps` items, because privacy is accounted with the sensitivity for that many steps.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _AT_ONCE = 1 << 16
 
 
 class NoiseStream(Uncopied, ABC):
-    """Iterator over noise vectors; `draw(n)` takes n, and `count` is the number taken so far."""
+    """Iterator over noise vectors; `draw(n)` takes n of them, and `count` were taken so far."""
 
     def __init__(
         self,
@@ -83,7 +82,7 @@ class NoiseStream(Uncopied, ABC):
 
     @abstractmethod
     def _fill(self, block: FloatArray) -> None:
-        """Write the next steps into the rows of a block of zeros."""
+        """Write the noise of the next steps into the rows of a block of zeros."""
 
     def _white(self, count: int) -> FloatArray:
         noise = standard_normal(self._rng, (count, self.dimension))
@@ -103,7 +102,7 @@ class ToeplitzNoise(NoiseStream):
 
     The decoder's coefficients, shape (steps,), start with a nonzero number. `std` is the noise
     multiplier times the encoder's sensitivity times the bound on a step's gradient. White noise is
-    drawn step by step in one order, for any blocks. Memory is about four vectors for each
+    drawn step by step in the same order for any blocks. Memory is about four vectors for each
     coefficient up to the last nonzero one. Time is O(log² steps) per step and coordinate.
     """
 
@@ -184,10 +183,10 @@ class TreeNoise(NoiseStream):
     r"""Stream of tree-aggregated noise that holds one vector per level.
 
     The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` for a gradient step. In each
-    coordinate ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes
-    share. Items times a root of Σ are shaped noise. `std` is that of a node: the noise multiplier
-    times `tree_sensitivity` times the bound on a step's vector. Privacy accounted by
-    `tree_sensitivity(steps)` holds for at most that number of steps; by default the stream is
+    coordinate ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes use.
+    Multiplied by a root of Σ, items are shaped noise. `std` is the deviation of a node's noise: the
+    noise multiplier times `tree_sensitivity` times the bound on a step's vector. Privacy accounted
+    by `tree_sensitivity(steps)` holds for at most that number of steps; by default the stream is
     endless. anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
     """
 
@@ -213,20 +212,20 @@ class TreeNoise(NoiseStream):
 
 
 def tree_levels(steps: int) -> int:
-    r"""Levels of the whole tree, :math:`\lceil \log_2 N \rceil + 1` (anon2024, Algorithm 3)."""
+    r"""Number of tree levels, :math:`\lceil \log_2 N \rceil + 1` (anon2024, Algorithm 3)."""
     return (steps - 1).bit_length() + 1
 
 
 def tree_sensitivity(steps: int) -> float:
-    r"""Sensitivity of the tree to a record in one step: √(number of nodes that it enters).
+    r"""Sensitivity of the tree to a record in one step: the root of the number of its nodes.
 
     .. math:: \gamma = \sqrt{\lfloor \log_2 N \rfloor + 1}
 
     Guarantee
     ---------
-    With node noise of standard deviation σγ and steps of norm at most 1, all prefix sums together
-    are 1/(2σ²)-zCDP if adding, removing or zeroing out a record changes one step. Only nodes that
-    enter a prefix count; `tree_levels` counts all nodes and is never less.
+    Adding, removing or zeroing out a record must change one step only. With node noise of standard
+    deviation σγ and steps of norm at most 1, all prefix sums together are then 1/(2σ²)-zCDP. Only
+    nodes that enter a prefix count; `tree_levels` counts all nodes and is never less.
     """
     return float(np.sqrt(steps.bit_length()))
 
@@ -261,8 +260,8 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
     .. math:: B = C^+ = (C^\top C)^{-1} C^\top
 
     C has one row for each complete node of the tree, right children included. The decoder is not
-    lower-triangular in time: a prefix uses nodes that later steps complete, so all noise is drawn
-    before the first step.
+    lower-triangular in time: a prefix uses nodes that later steps complete. All noise is therefore
+    drawn before the first step.
 
     Source
     ------
@@ -290,22 +289,22 @@ class Correlation(Protocol):
     """Noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Largest change of the released, decorrelated sequence by a gradient of norm 1."""
+        """Largest change that a gradient of norm 1 makes to the released, decorrelated sequence."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        """Increments ξ_t made of standard normal z."""
+        """Stream of increments ξ_t, made from standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps with z that enter ξ at weight -1, and steps with z not needed later.
+        """Earlier steps with z that enter ξ with weight -1, and steps with z not needed later.
 
-        Steps count from 1. None if the increments are not a short combination of single draws:
-        their scale cannot then change from step to step.
+        Steps count from 1. None if the increments are not a short combination of single draws.
+        Their scale then cannot change between steps.
         """
 
 
 @dataclass(frozen=True)
 class TreeCorrelation:
-    """Tree aggregation (Algorithm 3 of anon2024): prefix noise of one node for each binary digit.
+    """Tree aggregation (anon2024, Algorithm 3): a prefix has one node's noise per binary digit 1.
 
     Examples
     --------
@@ -341,7 +340,7 @@ class IndependentCorrelation:
 
 @dataclass(frozen=True)
 class SquareRootCorrelation:
-    """The damped square root of choquettechoo2024, ν-DP-FTRL, over all earlier steps.
+    """Damped square root (ν-DP-FTRL of choquettechoo2024): correlated over all earlier steps.
 
     Parameters
     ----------

@@ -36,10 +36,10 @@ _UNIT = 2.0**-53  # relative error of one rounding
 
 
 class BoundedInverse(NamedTuple):
-    """Approximate inverse, of the decoder's shape, and a bound on the 2-norm of a column's error.
+    """Approximate inverse in the decoder's shape, and a bound on the 2-norm of each column's error.
 
-    The error is some ulp of the column's norm after forward substitution, and about 1e-13 times the
-    number of steps after Newton's iteration.
+    Relative to the column's norm, the error is some ulp after forward substitution, and about 1e-13
+    times the number of steps after Newton's iteration.
     """
 
     encoder: FloatArray
@@ -51,8 +51,8 @@ def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
 
     The decoder is given by Toeplitz coefficients, shape (steps,), or as a matrix. It is refused if
     no inverse in double precision has a bounded error. The residual bound is derived here. The
-    error of products by FFT is from Brent, Percival and Zimmermann (2007), Error bounds on complex
-    floating-point multiplication, Theorem 5.1.
+    error bound for products by FFT is from Brent, Percival and Zimmermann (2007), Error bounds on
+    complex floating-point multiplication, Theorem 5.1.
     """
     given = require_coefficients(name, value, least=-MOST, most=MOST)
     if given.ndim == 2:
@@ -79,7 +79,7 @@ def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
 
 
 def forward_substitution(column: FloatArray) -> FloatArray:
-    """Coefficients of the inverse in O(steps × bands); not finite where they overflow."""
+    """Coefficients of the inverse in O(steps × bands); not finite after an overflow."""
     return np.asarray(_forward_substitution(_bands(column), column.size)[0])
 
 
@@ -139,19 +139,19 @@ def _column_error(first: float, total: float, largest: float) -> float:
 
 
 def _product(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Product of power series of one length, by FFT."""
+    """Product of two power series of equal length, by FFT."""
     size = _transform_size(first.size)
     return np.asarray(irfft(rfft(first, size) * rfft(second, size), size))[: first.size]
 
 
 def _transform_size(steps: int) -> int:
-    """A power of two, which the bound on the transforms' rounding is for."""
+    """A power of two, as the bound on rounding in transforms requires."""
     return 1 << (2 * steps - 1).bit_length()
 
 
 @njit(nogil=True, cache=True)
 def _forward_substitution(kernel: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """C and 1 - BC of power series, with sums in twice double precision."""
+    """C = 1/B and 1 - BC for a power series B, with sums in twice double precision."""
     bands = kernel.size
     lags = np.zeros(bands + 1)
     lags[:bands] = kernel
@@ -239,9 +239,9 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
 
 
 def square_root(steps: int) -> FloatArray:
-    """Toeplitz decoder of least maximal prefix error, with generating function √(1-x).
+    """Toeplitz decoder with the least maximal error of prefix sums; generating function √(1-x).
 
-    Encoder and decoded prefix sums are the same matrix.
+    The encoder equals the prefix sums times the decoder.
 
     Source
     ------
@@ -283,8 +283,8 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
     Forward substitution takes O(steps × bands), with an error of some ulp of the norm. Beyond 2^28
-    products, Newton's iteration takes O(steps log steps), with an error of about 1e-13 × steps of
-    the norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
+    products, Newton's iteration takes O(steps log steps), with an error of 1e-13 × steps × norm.
+    Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
 
     Examples
     --------
@@ -316,9 +316,9 @@ def dense_matrix(coefficients: ArrayLike) -> FloatArray:
 
 
 def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
-    """Block-diagonal matrix of a mechanism that restarts for `copies` blocks (the paper's × S).
+    """Block-diagonal matrix of a mechanism that restarts after each block (the paper's × S).
 
-    The argument is the encoder or decoder of one block (`dense_matrix` of coefficients).
+    There are `copies` blocks. The matrix is one block's encoder or decoder (`dense_matrix`).
 
     Examples
     --------
@@ -337,7 +337,7 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
 
 
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
-    """Coefficients of (1 - (1-ν)x)^(offset - 1), by their ratio (t - offset)/t (1-ν)."""
+    """Coefficients of (1 - (1-ν)x)^(offset - 1), with ratios (t - offset)/t (1-ν) of neighbours."""
     index = np.arange(1, require_count("steps", steps))
     kept = 1.0 - checked_damping(damping)
     return np.cumprod(np.concatenate([[1.0], (index - offset) / index * kept]))
@@ -360,7 +360,7 @@ class Errors(NamedTuple):
 
 
 def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> FloatArray:
-    r"""Variance of the workload's noise after each step, for unit noise, shape (steps,).
+    r"""Variance of the noise in the workload after each step, for unit white noise, shape (steps,).
 
     .. math:: V_t = \lVert (A B)_{t,:} \rVert_2^2
 
@@ -394,7 +394,7 @@ def workload_errors(
 ) -> Errors:
     """Mean, largest and last error of a mechanism at a noise multiplier of 1.
 
-    `sensitivity` is the encoder's, for the given participation (`privreg.noise.sensitivity`).
+    `sensitivity` is the encoder's, for records as they take part (`privreg.noise.sensitivity`).
     `decoder` and `workload` are as for `step_variances`.
 
     Examples

@@ -33,10 +33,10 @@ class Neighbours(Enum):
 
     REPLACE_ONE: equal numbers of records; one record differs. ADD_REMOVE: one data set has one more
     record. The number of records enters no output, shape or error. Means divide by a declared
-    number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records;
-    one record is blank in one of the two: its features, label and intercept entry are 0. A blank
-    contributes 0 to every release, counts included. The other records keep their places, as
-    algorithms that visit records in order require.
+    number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records; one record
+    is blank in one of them: its features, label and intercept entry are 0. A blank contributes 0 to
+    every release, counts included. The other records keep their places, as algorithms that visit
+    records in order require.
 
     Functions that take a relation also accept its value as text. `Neighbours(value)` returns the
     member for either and refuses anything else.
@@ -55,12 +55,12 @@ class Neighbours(Enum):
 def shared_sample_size(
     sample_size: float | None, *, records: int, neighbours: Neighbours | str
 ) -> float:
-    """Divisor of sums over records, from 1 to 1e15, equal for two neighbours.
+    """Divisor of sums over records, from 1 to 1e15, which is equal for any two neighbours.
 
     Guarantee
     ---------
     A declared size must be public or already released. The default is the number of records, which
-    neighbours share, except under add-remove: there a size must be declared.
+    neighbours share. Under add-remove they do not, and a size must be declared.
     """
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
@@ -90,9 +90,9 @@ def gram_sensitivity(
         \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
         \Delta = b \text{ (add-remove, zero-out)}
 
-    Examples are matrices xxᵀ in the Frobenius norm, and one-hot counts of a histogram. Since inner
-    products are at least 0, ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, has the
-    add-remove case.
+    Such terms are matrices xxᵀ in the Frobenius norm, and one-hot counts of a histogram. Since
+    inner products are at least 0, ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, gives
+    the add-remove case.
     """
     return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
 
@@ -123,7 +123,7 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
 
 
 def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
-    """Least noise λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
+    """Least noise deviation λ = Δ / √(2ρ) of a Gaussian mechanism with a given zCDP budget.
 
     Inverse of `gaussian_budget`; infinite for an infinite sensitivity (brown2024, Claim A.5).
     """
@@ -136,18 +136,18 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
 
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> FloatArray:
-    r"""Privacy parameter of one-pass DP-GD that releases only its last iterate, over the last axis.
+    r"""Privacy parameter of one-pass DP-GD if only the last iterate is released.
 
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
 
-    Step k adds noise of standard deviation 2 C σ_k to each coordinate; C is the clipping norm. The
-    step taken on a sample may be smaller than η_k. ρ is infinite if the step on some sample and all
-    later steps add no noise.
+    Steps k run along the last axis. Step k adds noise of standard deviation 2 C σ_k to each
+    coordinate; C is the clipping norm. The step taken on a sample may be smaller than η_k. ρ is
+    infinite if some step and all later steps add no noise.
 
     Guarantee
     ---------
-    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one), if each
-    sample is used once, its gradient is clipped to norm C, and each step is a contraction. For
+    The last iterate is ρ²/2-zCDP for data sets that differ in one sample (replace one). Conditions:
+    each sample is used once, its gradient is clipped to norm C, and steps are contractions. For
     least squares a step of at most 2 / |x|² is a contraction. Earlier iterates must stay secret.
 
     Source
@@ -170,7 +170,7 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> F
 
 
 def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
-    r"""Closed-form ε at which ρ-zCDP implies (ε, δ)-DP, for δ in (0, 1].
+    r"""Closed-form ε with which ρ-zCDP implies (ε, δ)-DP, for δ in (0, 1].
 
     .. math:: \varepsilon = \rho + 2\sqrt{\rho\ln(1/\delta)}
 
@@ -190,7 +190,7 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
 
 
 def to_approximate_tight(rho: float, *, delta: float) -> float:
-    r"""Smaller ε at which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order.
+    r"""ε with which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order: less than in closed form.
 
     .. math::
         \varepsilon = \min_{\alpha > 1}\; \rho\alpha
@@ -226,7 +226,7 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def from_approximate_tight(epsilon: float, *, delta: float) -> float:
-    r"""Largest ρ with a tight conversion of at most ε, to a relative 1e-9 from below.
+    r"""Largest ρ that `to_approximate_tight` converts to at most ε, less at most a relative 1e-9.
 
     The search starts from the inverse of the closed form,
 
@@ -254,7 +254,7 @@ def from_approximate_tight(epsilon: float, *, delta: float) -> float:
 
 
 def gaussian_epsilon(rho: float, *, delta: float) -> float:
-    r"""Exact ε of one Gaussian mechanism with zCDP budget ρ.
+    r"""Exact ε of a single Gaussian mechanism with zCDP budget ρ.
 
     .. math:: \delta = \Phi\Big(\frac\mu2 - \frac\varepsilon\mu\Big)
         - e^\varepsilon\Phi\Big(-\frac\mu2 - \frac\varepsilon\mu\Big), \qquad \mu = \sqrt{2\rho}
@@ -264,8 +264,8 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
     Guarantee
     ---------
-    ε holds for noisy prefix sums of fixed gradients. It also holds for the prefix sums of a run,
-    since Gaussian noise on adaptive queries is no worse.
+    ε holds for noisy prefix sums of fixed gradients. It also holds if gradients depend on earlier
+    noisy sums, since adaptive queries with Gaussian noise are no worse.
     """
     # Imported here: a budget that is stated in another unit needs none of it.
     from scipy.optimize import brentq
@@ -285,9 +285,9 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
 
 def _missed(mu: float, shift: float, wanted: float) -> float:
-    """Excess of δ at ε = μ²/2 + μt, with its rounding, over the wanted one.
+    """Excess of δ at ε = μ²/2 + μt, with an allowance for rounding, over the wanted δ.
 
-    In the logarithm, since a small δ has no digits left itself; next to 1 in its distance to 1.
+    It is computed from log δ, since a small δ has lost its digits, or near 1 from 1 - δ.
     """
     if wanted <= 0.5 or mu <= 0.5:
         return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
@@ -325,9 +325,9 @@ def _checked_delta(delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
-    """Largest ρ at which Gaussian mechanisms are exactly (ε, δ)-DP, to a relative 1e-12 from below.
+    """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, less at most a relative 1e-12.
 
-    Inverse of `gaussian_epsilon`, for ε in the domain and δ at least 1e-100.
+    Inverse of `gaussian_epsilon`, for ε in its range and δ at least 1e-100.
 
     Guarantee
     ---------
@@ -360,7 +360,7 @@ class Budget:
     ----------
     rho : float
         zCDP budget ρ, from 1e-60 to 1e60, so that squares and shares of numbers in [1e-12, 1e12]
-        are allowed; `inf` promises nothing.
+        are allowed; `inf` gives no privacy.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
@@ -432,7 +432,7 @@ class Budget:
     def approximate(
         cls, epsilon: float, delta: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """Largest zCDP budget with a tight conversion to (ε, δ)-DP, for δ in (0, 1).
+        """Largest zCDP budget that implies (ε, δ)-DP by `to_approximate_tight`, for δ in (0, 1).
 
         Guarantee
         ---------
@@ -448,8 +448,8 @@ class Budget:
     def gaussian(self) -> Budget:
         """Budget for mechanisms that only add Gaussian noise, in shares fixed beforehand.
 
-        A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. It is 11 to 16 % more
-        than zCDP's conversion gives for ε up to 8 at δ = 1e-6. Other budgets stay unchanged.
+        A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. This ρ is 11 to 16 %
+        larger than by zCDP's conversion, for ε up to 8 at δ = 1e-6. Other budgets stay unchanged.
 
         Guarantee
         ---------
@@ -469,13 +469,13 @@ class Budget:
         return Budget(max(self.rho, exact), self.neighbours)
 
     def gaussian_epsilon(self, *, delta: float) -> float:
-        """Exact ε of mechanisms that only add Gaussian noise; at most `epsilon`."""
+        """Exact ε of mechanisms that only add Gaussian noise; it is at most `epsilon`."""
         if self.rho == inf:
             return self.epsilon(delta=delta)
         return gaussian_epsilon(self.rho, delta=delta)
 
     def epsilon(self, *, delta: float) -> float:
-        """Smallest known ε at which every mechanism with this budget is (ε, δ)-DP."""
+        """Smallest known ε with which every mechanism with this budget is (ε, δ)-DP."""
         failure = _checked_delta(delta)
         return inf if self.rho == inf else to_approximate_tight(self.rho, delta=failure)
 

@@ -1,9 +1,9 @@
 """Private releases, non-private diagnostics, and sources of noise.
 
 A `Release` holds a value, the budget that it cost, and the assumptions made. A `Diagnostic` is
-computed from the data without noise. Neither behaves like an array: read the `value` of a release
-and the `non_private` of a diagnostic. The two names differ, so that code written for releases does
-not run on diagnostics.
+computed from the data without noise. Neither behaves like an array: read a release's `value` and a
+diagnostic's `non_private`. The two names differ, so that code written for releases does not run on
+diagnostics.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class Secret:
 
     Guarantee
     ---------
-    Exact methods use only secure bits (`privreg.noise.exact`). A generator's stream starts from 192
-    secure bits, its whole initial state. The generator is fast but not cryptographic: guarantees
-    that rest on it assume an observer who does not invert it.
+    Exact methods use only secure bits (`privreg.noise.exact`). The whole initial state of a
+    generator is 192 secure bits. The generator is fast but not cryptographic: guarantees assume
+    that no observer inverts it.
     """
 
     is_secret: ClassVar[bool] = True
@@ -55,7 +55,7 @@ class Secret:
         return ("the observer cannot predict the generator SFC64 from its output",)
 
     def generator(self) -> np.random.Generator:
-        """A generator with a stream of its own."""
+        """A generator with a new stream."""
         # By default NumPy spreads any number of bits over 128.
         seed = np.random.SeedSequence(secrets.randbits(192), pool_size=6)
         return np.random.Generator(np.random.SFC64(seed))
@@ -88,11 +88,11 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class Ongoing(Uncopied):
-    """Noise stream in use, for the mechanisms of one run after the first.
+    """Noise stream in use, for all mechanisms of a run but the first.
 
     Guarantee
     ---------
-    The guarantee of its source: no part of the stream serves two mechanisms.
+    As for the stream's source: no part of the stream serves two mechanisms.
     """
 
     rng: np.random.Generator
@@ -117,7 +117,7 @@ SECRET = Secret()
 
 
 def require_source(name: str, value: object) -> NoiseSource:
-    """Checked source of noise; seeds and generators of unknown origin are refused."""
+    """Source of noise; bare seeds and generators of unknown origin are refused."""
     if not isinstance(value, (Secret, Seeded, Ongoing)):
         raise ValueError(f"{name} must be Secret() or Seeded(seed), got {short(value)}")
     return value
@@ -129,9 +129,9 @@ class OneOfMany(OneProcess, Computed):
     Guarantee
     ---------
     Only one setting can be taken: the difference of two outputs has less noise than each output, or
-    none, whatever they cost. A copy is the same object. An unpickled object cannot know what was
-    released elsewhere: it allows only the setting taken before pickling. If none was taken and
-    there are several, it allows none. A forked process allows none either.
+    none. A copy is the same object. An unpickled object cannot know what was released elsewhere: it
+    allows only the setting taken before pickling. If none was taken and there are several, it
+    allows none. A forked process allows none either.
 
     Examples
     --------
@@ -153,7 +153,7 @@ class OneOfMany(OneProcess, Computed):
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Index of a setting, refused if another was taken; None stands for the only setting."""
+        """Take a setting (None: the only one) and return its index; refused after another."""
         self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:
@@ -186,7 +186,7 @@ U = TypeVar("U")
 
 @dataclass(frozen=True, eq=False)
 class Diagnostic(Generic[T]):
-    """Value without a privacy guarantee, for readers who may see the data; `what` describes it.
+    """Value without privacy, for readers who may see the data; `what` describes it.
 
     Examples
     --------
@@ -218,11 +218,11 @@ class Release(Generic[T]):
     Parameters
     ----------
     value : object
-        All that is released. It holds no `Diagnostic` and no type marked `not_private`.
+        All that is released. The value holds no `Diagnostic` and no type marked `not_private`.
     budget : Budget
         Cost of the release, finite, under the budget's neighbouring relation.
     assumptions : tuple of str
-        Conditions of the guarantee that the code cannot ensure, one sentence each; may be empty.
+        Conditions of the guarantee that the code cannot ensure, each in one sentence; may be empty.
 
     Examples
     --------
@@ -251,7 +251,7 @@ class Release(Generic[T]):
             raise ValueError(f"value must be private throughout, got {hidden!r}")
 
     def then(self, function: Callable[[T], U]) -> Release[U]:
-        """Release of a function of the value, at no further cost.
+        """Apply a function to the value and release the result, at no further cost.
 
         Guarantee
         ---------
@@ -272,8 +272,8 @@ def compose(*releases: Release[Any]) -> Release[tuple[Any, ...]]:
     """Combine several releases about the same records into one.
 
     The result holds the tuple of values, the sum of the budgets, and each assumption once. All
-    releases must have the same neighbouring relation. Each may depend on earlier ones, but their
-    noise must be independent.
+    releases must have the same neighbouring relation. Each release may depend on earlier ones, but
+    the noise of all must be independent.
 
     Source
     ------

@@ -1,4 +1,4 @@
-"""Rényi divergence between two Gaussian laws: dense, diagonal, or diagonal plus low rank."""
+"""Rényi divergence of Gaussian laws with dense, diagonal, or diagonal plus low-rank covariance."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class LowRankUpdate(Immutable):
         return self._factorisation.uncertainty
 
     def log_determinant_ratio(self) -> float:
-        """Logarithm of det S / det diag(v), `-inf` if S is not positive definite.
+        """Logarithm of det S / det diag(v); `-inf` if S is not positive definite.
 
         Small values keep their relative accuracy, which ln det S - ln det diag(v) would lose.
         """
@@ -81,7 +81,7 @@ class LowRankUpdate(Immutable):
         return float(np.sum(np.log1p(self._factorisation.eigenvalues)))
 
     def inverse_form(self, vectors: FloatArray) -> FloatArray:
-        r"""Inverse form :math:`L^\top S^{-1} L` of the columns of L, for a definite S."""
+        r"""Quadratic form :math:`L^\top S^{-1} L` of the columns of L, for a definite S."""
         basis, eigenvalues, directions, _ = self._factorisation
         white = vectors / np.sqrt(self.diagonal)[:, None]
         inner = basis.T @ white
@@ -114,7 +114,7 @@ def diagonal_matrix(diagonal: FloatArray) -> LowRankUpdate:
 def combine(
     first: LowRankUpdate, second: LowRankUpdate, *, first_weight: float, second_weight: float
 ) -> LowRankUpdate | None:
-    """The weighted sum :math:`w_1S_1 + w_2S_2`, or None where its diagonal is not positive."""
+    """The weighted sum :math:`w_1S_1 + w_2S_2`, or None if its diagonal is not positive."""
     # Written with the difference so that equal diagonals stay equal to the last bit.
     diagonal = (first_weight + second_weight) * first.diagonal + second_weight * (
         second.diagonal - first.diagonal
@@ -146,11 +146,11 @@ def renyi_divergence(
         - \frac1{2(\alpha-1)}\ln\frac{\det M}{(\det\Sigma_P)^{1-\alpha}(\det\Sigma_Q)^{\alpha}},
         \qquad M = (1-\alpha)\Sigma_P + \alpha\Sigma_Q
 
-    D is infinite if M is not positive definite. For α > 1 this can happen if P is wider than Q in
-    some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are matrices,
-    diagonals or `LowRankUpdate`s. If neither is a full matrix, the cost is O(d k²) for a total rank
-    of k, and results with errors above both a relative 1e-6 and an absolute 1e-9 are refused.
-    Otherwise, and at α = 1, the cost is O(d³).
+    D is infinite if M is not positive definite. For α > 1 this can happen if P has more variance
+    than Q in some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are
+    matrices, diagonals or `LowRankUpdate`s. If neither is a full matrix, the cost is O(d k²) for a
+    total rank of k. Results with errors above both a relative 1e-6 and an absolute 1e-9 are then
+    refused. Otherwise, and at α = 1, the cost is O(d³).
 
     Source
     ------
@@ -239,7 +239,7 @@ def _low_rank_divergence(
 def _shared_diagonal_divergence(
     delta: FloatArray, p: LowRankUpdate, q: LowRankUpdate, order: float
 ) -> float:
-    """In an orthonormal basis of all factors: outside it both covariances are the diagonal."""
+    """Divergence in an orthonormal basis of all factors, outside of which covariances are equal."""
     scale = np.sqrt(p.diagonal)
     basis, triangle = np.linalg.qr(np.hstack([p.factors, q.factors]) / scale[:, None])
     first, second = np.split(triangle, [p.factors.shape[1]], axis=1)
@@ -260,7 +260,7 @@ def _divergence_near_one(
     .. math:: \tfrac\alpha2\sum_i\frac{y_i^2}{1+(1-\alpha)x_i}
         + \tfrac12\sum_i\Big(g(x_i) + \frac{g((1-\alpha)x_i)}{\alpha-1}\Big)
 
-    NaN where rounding may leave less than `RELATIVE` of it.
+    NaN if rounding may cost the divergence more than a relative `RELATIVE`.
     """
     factor, _ = _cholesky(q, "covariance_q")
     white = _solve_lower(factor, _solve_lower(factor, difference).T)
@@ -281,7 +281,7 @@ def _divergence_near_one(
 
 
 def _curved(x: FloatArray) -> FloatArray:
-    """x - ln(1 + x), of order 2 at 0, where the difference would lose its digits."""
+    """x - ln(1 + x), which is of order x² at 0; the plain difference would lose digits there."""
     near = np.where(np.abs(x) < 0.01, x, 0.0)
     series = sum((-near) ** n / n for n in range(2, 11))
     return np.where(np.abs(x) < 0.01, series, x - np.log1p(x))

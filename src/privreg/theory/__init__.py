@@ -1,1 +1,1 @@
-"""Theory of the algorithms in a limit or in law, computed without running them."""
+"""Theory of the algorithms: limits and laws, computed without running an algorithm."""

@@ -85,7 +85,7 @@ class GradientDescentLaw(Immutable):
 
     @property
     def _pull(self) -> FloatArray:
-        """x = η w, from which a small 1 - a or 1 + a keeps its digits."""
+        """x = η w; unlike a, it gives small 1 - a and 1 + a without loss of digits."""
         return self.step_size * self.eigenvalues
 
     @property
@@ -123,7 +123,7 @@ class GradientDescentLaw(Immutable):
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
         """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)), A^(t) = Σ_{s<t} M^2s, shape (..., p, p).
 
-        M is as in `mean`; t is τ by default.
+        M is as in `mean`; the second time is the first by default.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
@@ -142,7 +142,7 @@ class GradientDescentLaw(Immutable):
 
     @DIVERGING
     def functionals(self, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        r"""Law of weighted sums of the iterates, coordinate by coordinate.
+        r"""Law of weighted sums of the iterates, for each coordinate separately.
 
         .. math:: \theta^{(l)} = \sum_{t=1}^T W_{lt}\,\theta_t
 
@@ -154,7 +154,7 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            Mean of coordinate j of θ^(l), minus the row sum times θ̂_j, and covariance over l.
+            Of coordinate j of θ^(l): mean minus θ̂_j times the row sum of W, and covariance over l.
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -219,7 +219,7 @@ def gradient_descent_law(
 def clipping_bound(
     law: GradientDescentLaw, features: ArrayLike, labels: ArrayLike, *, clip_norm: float, steps: int
 ) -> tuple[float, float]:
-    r"""Bound on the probability that any gradient clips, and the expected share of clipped ones.
+    r"""Bound on the probability of any clipping, and the expected share of clipped gradients.
 
     .. math::
         \mathrm{TV}(\text{clipped}, \text{unclipped}) \le \Pr[\text{any clip}] \le
@@ -227,8 +227,8 @@ def clipping_bound(
         \Pr\big[\|\mathbf x_i\|\,|y_i - \mathbf x_i^\top\theta_t| > \gamma\big]
 
     with θ_t from the unclipped law, in which every residual is Gaussian. With the same noise, the
-    clipped and unclipped iterates agree until a gradient clips. The probability of any clip is
-    therefore the same under both laws.
+    clipped and unclipped iterates agree until a gradient is clipped. The probability that any
+    gradient is clipped is therefore the same under both laws.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ def clipping_bound(
     Returns
     -------
     probability, fraction : float
-        min(1, sum), and the expected share of clipped gradients along the unclipped path, exact.
+        min(1, sum), and the exact expected share of clipped gradients along the unclipped path.
 
     Source
     ------
@@ -270,10 +270,10 @@ def clipping_bound(
 
 
 class NoClippingRatios(NamedTuple):
-    """Margin of a data set in the No-Clipping Condition.
+    """Least c_0 at which a data set meets each part of the No-Clipping Condition.
 
-    Parts (ii) to (v) each hold if c_0 is at least the ratio. Part (i) is `spectrum_bounded`,
-    ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
+    Each of the parts (ii) to (v) holds if c_0 is at least its ratio. Part (i) is
+    `spectrum_bounded`, ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
     """
 
     feature_norm: float
@@ -285,7 +285,7 @@ class NoClippingRatios(NamedTuple):
 
     @property
     def constant(self) -> float:
-        """Least c_0 for all four ratios."""
+        """Least c_0 for parts (ii) to (v) together."""
         return max(self[:4])
 
 
@@ -299,7 +299,7 @@ def no_clipping_ratios(
     steps: int,
     label_noise_std: float,
 ) -> NoClippingRatios:
-    r"""Evaluate the No-Clipping Condition on data.
+    r"""Evaluate the No-Clipping Condition on a data set.
 
     .. math::
         \|\mathbf x_i\| \le c_0\sqrt p, \quad |y_i - \mathbf x_i^\top\theta| \le c_0\sigma, \quad
@@ -312,14 +312,14 @@ def no_clipping_ratios(
     ----------
     features, labels : array_like, shapes (n, p) and (n,)
     target : array_like, shape (p,)
-        θ, in the model the population parameter.
+        θ, such as the population parameter of the model.
     step_size, steps, label_noise_std
         η, T and σ.
 
     Source
     ------
-    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Features with a covariance eigenvalue
-    of 2 violate part (i) by sampling error although the descent contracts: both are reported.
+    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). If a covariance eigenvalue is 2,
+    sampling error violates part (i) although the descent contracts: both are reported.
     """
     x, y = _records(features, labels)
     theta = require_array("target", target, shape=x.shape[1:], **SIGNED)
@@ -352,7 +352,7 @@ def no_clipping_ratios(
 
 
 def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
-    r"""Constant c_0 that holds with probability 1 - β in the linear-Gaussian model, shaped as n.
+    r"""Constant c_0 that suffices with probability 1 - β in the linear-Gaussian model, shaped as n.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
@@ -441,7 +441,7 @@ def _records(
 
 
 def _near_one(pull: FloatArray) -> NDArray[np.bool_]:
-    """Points with |1 - x| so near 1 that powers of its rounded value lose digits."""
+    """Points with |1 - x| so near 1 that powers of the rounded |1 - x| lose digits."""
     return (pull < NEAR) | (np.abs(pull - 2) < NEAR)
 
 

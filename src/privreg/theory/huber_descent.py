@@ -1,4 +1,4 @@
-"""Law of the last iterate of clipped, preconditioned descent, and shrinkage of noisy matrices."""
+"""Law of the last iterate of a clipped, preconditioned descent; shrinkage of noisy matrices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def privacy_covariance(
     start_covariance: FloatArray,
     curvature_noise: float = 0.0,
 ) -> FloatArray:
-    r"""Covariance of the last iterate about the minimiser, from private noise and start.
+    r"""Second moment of the last iterate about the minimiser, due to private noise and start.
 
     .. math::
         V_t = (I - S_t A) V_{t-1} (I - S_t A)^\top + \lambda_t^2 S_t S_t^\top
@@ -58,8 +58,8 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
         \qquad w = \gamma/\|\mathbf x\|
 
     A curvature A of condition number 4.5e15 or more is refused: rounding would give a singular
-    matrix a meaningless inverse. Huber (1967); per-record widths are those of Schweppe's
-    generalised M-estimators.
+    matrix a meaningless inverse. Huber (1967); Schweppe's generalised M-estimators have such
+    widths.
     """
     if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
         raise ValueError("curvature must be invertible, got a singular matrix")
@@ -73,11 +73,11 @@ def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
 
 
 def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
-    r"""Quantile c of |N(t, 1)|: half-width over standard error of an interval with bias up to t.
+    r"""Quantile c of |N(t, 1)|: half-width in standard errors of an interval for a bias up to t.
 
     .. math:: \Phi(c - t) - \Phi(-c - t) = \ell
 
-    c increases in t. At 0 it is the two-sided normal quantile; for large t it is t plus the
+    c increases in t. At t = 0 it is the two-sided normal quantile; for large t it is t plus the
     one-sided quantile (Armstrong and Kolesár, 2018, equation 10). The relative error is below 1e-12
     for levels of at least 1e-3.
 
@@ -121,7 +121,7 @@ def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generato
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
     Its diagonal has standard deviation s, other entries s/√2, and uᵀEu has s for every unit vector
-    u. This noise is the Gaussian mechanism on symmetric matrices at Frobenius sensitivity.
+    u. This is the noise of the Gaussian mechanism for symmetric matrices and the Frobenius norm.
     """
     normals = standard_normal(rng, (dimension, dimension))
     return noise_std * (normals + normals.T) / 2
@@ -130,22 +130,22 @@ def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generato
 def shrink_to_identity(
     noisy: FloatArray, *, noise_std: float, scale: float | None = None
 ) -> Shrunk:
-    """`shrink_to` a multiple of the identity; by default the multiple is the diagonal's mean."""
+    """`shrink_to` a multiple of the identity, by default the mean of the diagonal."""
     p = len(noisy)
     centre = np.trace(noisy) / p if scale is None else scale
     return shrink_to(centre * np.eye(p), noisy, noise_std=noise_std)
 
 
 def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shrunk:
-    r"""Linear shrinkage of a noisy matrix to a target when the noise is known.
+    r"""Linear shrinkage of a noisy matrix toward a target if the noise is known.
 
     .. math::
         \hat M = T + \omega (Y - T), \qquad
         \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
 
     where Y = M + E, with E of `symmetric_noise`. The mean squared Frobenius norm of E is
-    s²p(p+1)/2. ω estimates the weight of least mean squared error (Ledoit and Wolf, 2004, with the
-    noise known instead of estimated).
+    s²p(p+1)/2. ω estimates the weight of least mean squared error (Ledoit and Wolf, 2004, but with
+    known noise).
     """
     p = len(noisy)
     deviation = noisy - target
@@ -161,7 +161,7 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
 
 
 def floored(matrix: FloatArray, floor: ArrayLike) -> FloatArray:
-    """Symmetric matrix with eigenvalues raised to a floor, given in ascending order."""
+    """Symmetric matrix with eigenvalues, in ascending order, raised to the entries of `floor`."""
     values, vectors = np.linalg.eigh(matrix)
     raised: FloatArray = (vectors * np.maximum(values, floor)) @ vectors.T
     return raised

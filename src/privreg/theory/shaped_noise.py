@@ -1,17 +1,17 @@
-r"""Private one-pass SGD with shaped noise: excess risk, its bounds and rates (anon2024).
+r"""Private one-pass SGD with shaped noise: excess risk, bounds and rates (anon2024).
 
 `sgd_risk` and `private_risk` are exact for Gaussian features, in the eigenbasis of their covariance
-H. With mean gradients H(w - w*) instead, the iterates are linear in the noise in each direction.
-The noise then adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` the excess risk
+H. With mean gradients H(w - w*) in place of sampled ones, the iterates are linear in the noise in
+each direction. The noise then adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` the excess risk
 
 .. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
 
-where V is the squared weight of unit white noise in the average. The paper bounds P as if the noise
-of different steps were independent; the three factors here are exact.
+where η²V is the variance that unit white noise gives to the sum of the iterates. The paper bounds P
+as if the noise of different steps were independent; the three factors V here are exact.
 
 The paper states its bounds up to constants and powers of log N. Here these factors are 1, so that
-only slopes, orders and ratios are meaningful. For exponential decay logarithms vanish only at
-sample sizes N of 1e60 and more. Horizons Nη are therefore from 1e-100 to 1e112.
+only slopes, orders and ratios are meaningful. For exponential decay, logarithms are negligible only
+from N = 1e60 on. Horizons Nη from 1e-100 to 1e112 are therefore allowed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 
 class RiskParts(NamedTuple):
-    """Mean excess risk of the average iterate by cause, and in total."""
+    """Mean excess risk of the average iterate, split by cause, and in total."""
 
     bias: float
     label_noise: float
@@ -70,8 +70,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
-    with the second moments m of w_t - w* by direction, and ρ = 1 - ηλ. The risk is infinite if m
-    overflows because the step is too large.
+    with the second moments m_{t,i} of w_t - w* in direction i, and ρ = 1 - ηλ. The risk is infinite
+    if the step is so large that m overflows.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def private_risk(
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""V of tree aggregation, from 0 to about N² log₂ N, in O(log N) by sums of positive terms.
+    r"""Factor V of tree aggregation, from 0 to about N² log₂ N, in O(log N) operations.
 
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda
@@ -193,12 +193,12 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
 
 def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""V of noise that is independent from step to step, as in DP-SGD.
+    r"""Factor V of noise that is independent from step to step, as in DP-SGD.
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
-    It takes O(log N), by doubling sums of positive terms: the closed form loses digits if Nηλ is
-    small.
+    It takes O(log N) operations, by doubling sums of positive terms. A closed form would lose
+    digits if Nηλ is small.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
 
 def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: int) -> FloatArray:
-    r"""V of noise correlated by a lower-triangular Toeplitz matrix, in units of the white noise.
+    r"""Factor V of noise correlated by a lower-triangular Toeplitz matrix, for unit white noise.
 
     .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
 
@@ -263,7 +263,7 @@ def privacy_error(
     sample_size: int,
     noise_std: float,
 ) -> float:
-    """Excess risk P of the module: the part that the noise adds to the average iterate.
+    """Excess risk P that the noise adds to the average iterate (formula at the top of the module).
 
     Parameters
     ----------
@@ -368,7 +368,7 @@ Decay = PowerLawDecay | ExponentialDecay
 
 
 def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
-    r"""Number D of directions that N steps of size η can learn.
+    r"""Effective dimension D: number of directions that N steps of size η can learn.
 
     .. math:: D(a) = k^* + a\sum_{i>k^*}\lambda_i = \sum_i\min(1, a\lambda_i),
         \qquad a = N\eta,\ k^* = \max\{k : \lambda_k \ge 1/a\}
@@ -396,7 +396,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
 
 
 class BoundParts(NamedTuple):
-    """Summands of a bound and their sum, each with the shape of the step sizes."""
+    """Terms of a bound and their sum, each with the shape of the step sizes."""
 
     bias: FloatArray
     variance: FloatArray
@@ -440,7 +440,7 @@ def designed_bound(
 
     .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
-    with the parameters, the bias and the variance of `identity_bound`.
+    where the dots are the first two terms of `identity_bound`; parameters are as there.
 
     Source
     ------
@@ -529,7 +529,7 @@ def general_bound(
 
 
 class Minimum(NamedTuple):
-    """Best step size of a bound, and the bound at that step size."""
+    """Step size with the least bound, and the bound at that step size."""
 
     step_size: float
     value: float
@@ -538,7 +538,7 @@ class Minimum(NamedTuple):
 def minimise_over_step_size(
     bound: Callable[[FloatArray], FloatArray], *, sample_size: float
 ) -> Minimum:
-    """Least value of a bound over step sizes between 1/N and 1.
+    """Least value of a bound among step sizes from 1/N to 1.
 
     The floor in k* makes bounds jump, so no derivative is used. The search takes 600 steps on a
     logarithmic grid, then two finer grids around the best step.
@@ -594,12 +594,12 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def identity_threshold(decay: Number) -> Number:
-    """Least p for which ε = N^p gives Σ = I the non-private rate, r/(2+2r) (Corollary 4.4)."""
+    """Least p at which Σ = I has the non-private rate if ε = N^p: r/(2+2r) (Corollary 4.4)."""
     return nonprivate_exponent(decay) / 2
 
 
 def designed_threshold(decay: Number) -> Number:
-    """Threshold for the designed Σ, max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    """As `identity_threshold` for Σ = H + I/(Nη): max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
     _checked_decay(decay)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
 
@@ -610,12 +610,12 @@ def _checked_decay(decay: Number) -> Number:
 
 
 def switch_points() -> dict[str, Fraction]:
-    """Whole decay exponents at which two of the rates are equal, so that their order changes.
+    """Whole decay exponents r at which two rates are equal, so that their order changes.
 
-    `better`: the designed Σ's exponent passes that of Σ = I at constant ε. `branch`: the minimum
-    for the designed Σ changes branch. `threshold`: its ε threshold changes branch.
-    `threshold_better`: its threshold falls below that of Σ = I. The first is in Section 4.2
-    (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
+    `better`: the designed Σ's exponent passes that of Σ = I at constant ε. `branch` and
+    `threshold`: the maximum in `designed_exponent` at constant ε, and in `designed_threshold`,
+    changes branch. `threshold_better`: `designed_threshold` falls below `identity_threshold`. The
+    first is in Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
     """
 
     def first(gap: Callable[[Fraction], Fraction]) -> Fraction:
@@ -659,9 +659,9 @@ def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
-    """½ λᵀE[S²] of the sum S of the first L iterates after z entered, for L from 1.
+    """½ λᵀE[S²] for the sum S of the L iterates after an input z enters, for L from 1.
 
-    z of covariance diag(shape) is added -ηβ_l times in step l, where β are the kicks.
+    Step l adds -ηβ_l z, where z has covariance diag(shape) and β are the `kicks`.
     """
     d = lam.size
     risks = np.zeros(kicks.size)
@@ -731,7 +731,7 @@ def _bound(
     *,
     designed: bool,
 ) -> BoundParts:
-    """Either bound, with products in an order in which none rounds to 0."""
+    """Either bound; the order of its products keeps them from rounding to 0."""
     size, eta, tau = float(sample_size), np.asarray(step_size, dtype=float), float(noise_multiplier)
     dimension = effective_dimension(decay, size * eta)
     variance = dimension * (1.0 / size) + (dimension / (size * eta)) * (1.0 / size)
@@ -744,13 +744,13 @@ def _bound(
 
 
 def _tail(values: FloatArray) -> FloatArray:
-    """Sums of the entries after the first k, k from 1."""
+    """Sums of the entries after the first k, for k from 1."""
     sums: FloatArray = np.concatenate([np.cumsum(values[:0:-1])[::-1], [0.0]])
     return sums
 
 
 def _log_ratios(values: FloatArray) -> FloatArray:
-    """Logarithms of the values over the first, with the digits of small differences."""
+    """Logarithms of the values relative to the first, accurate also for small differences."""
     first = values[0]
     near = np.abs(values - first) < first / 2
     ratios = np.log1p((np.where(near, values, first) - first) / first)

@@ -82,7 +82,7 @@ class Rising:
             partial(quadratic_envelope, 0.1, strong_convexity=0.5, smoothness=1.0, step_size=2.0),
             "step_size",
         ),
-        (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must not outnumber steps"),
+        (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must have at most 1"),
         (partial(CURVE, [1.0], initial_error=[1.0, 2.0]), "initial_error must have shape"),
         (partial(CURVE, [1.0], step_size=60.0, steps=500), "step_size must be small enough"),
         (partial(stability_limit, [1.0, 0.0]), "eigenvalues"),

@@ -80,7 +80,7 @@ def stationary_upper_bound(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
 ) -> float:
-    r"""Upper bound on the stationary excess risk for Gaussian features, `inf` for infinite noise.
+    r"""Upper bound on the stationary excess risk for Gaussian features; `inf` for infinite noise.
 
     .. math::
         \big(1+(1-r)^{-2}\big)\eta R^2\zeta^2
@@ -97,7 +97,7 @@ def stationary_upper_bound(
 
     Notes
     -----
-    The bound is loose: about 65 times the exact value for λ_k = 1/k, d = 128, η = 0.02.
+    The bound is loose: 65 times the exact value, for example, for λ_k = 1/k, d = 128, η = 0.02.
 
     Source
     ------
@@ -120,7 +120,7 @@ def stationary_lower_bound(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
 ) -> float:
-    r"""Lower bound on the stationary excess risk of one correlation, `inf` for infinite noise.
+    r"""Lower bound on the stationary excess risk of one correlation; `inf` for infinite noise.
 
     .. math::
         \tfrac12\Big(\frac{\eta\zeta^2}2\operatorname{tr}H
@@ -154,7 +154,7 @@ def universal_lower_bound(
     clip_norm: float = 1.0,
     label_noise_std: float = 0.0,
 ) -> float:
-    r"""Lower bound on the stationary excess risk of every correlation.
+    r"""Lower bound on the stationary excess risk that holds for every correlation.
 
     .. math:: \tfrac12\cdot\tfrac14\big(2\eta\zeta^2+\eta^2G^2z^2\big)\operatorname{tr}H
 
@@ -200,7 +200,7 @@ def transient_bound(
     eigenvalues, step_size
         λ and η as in `stationary_upper_bound`.
     initial_risk, stationary_risk : float
-        Excess risks F_0 of the start and F_∞ of the limit, at least 0. F_∞ has noise of the
+        Excess risks F_0 of the start and F_∞ of the limit, at least 0. F_∞ is for noise at the
         limiting sensitivity from the first step on.
 
     Source
@@ -217,17 +217,17 @@ def transient_bound(
 
 @dataclass(frozen=True, eq=False)
 class ConvexBound:
-    """Solution of the program.
+    """Solution of a `SectorProgram`.
 
     Attributes
     ----------
     excess_risk : float
-        Bound with the constants of the paper's equation (10), divided by dG²/ρ: dimension d,
+        Bound with the constants of the paper's equation (10), divided by dG²/ρ, with dimension d,
         Lipschitz constant G and zCDP budget ρ under zero-out neighbours.
     frequencies, weights : ndarray, shape (n,)
         Quadrature on (0, π) for even functions, with total weight 2π.
     response, power : ndarray, shape (n,)
-        ψ, and |B|² given or optimised, at the frequencies.
+        ψ and |B|² at the frequencies; |B|² is either given or optimised.
     multiplier : ndarray, shape (2 lags + 1,)
         λ at lags -lags, ..., lags; the middle entry is λ_0.
     """
@@ -241,12 +241,12 @@ class ConvexBound:
 
 
 class SectorProgram:
-    r"""Convex program for one step size and one condition number, for any number of correlations.
+    r"""Convex program for one step size and one condition number; it serves many correlations.
 
     .. math:: \frac{Ld}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega
 
-    is minimised over Λ, which determines ψ.
+    is minimised over the multiplier Λ, which determines ψ.
 
     Parameters
     ----------
@@ -260,9 +260,9 @@ class SectorProgram:
         "sound": :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, valid for the
         gradient of every convex function. "printed": the sum with a plus, which is not valid: for
         the scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... inequality (91) fails. In
-        both λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
+        both cases λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
-        Frequencies per octave; 24 leave an error of about 1e-5.
+        Frequencies per octave; with 24 the error is about 1e-5.
 
     Source
     ------
@@ -292,7 +292,7 @@ class SectorProgram:
         self._inequality = self._sector()
 
     def bound(self, power: ArrayLike) -> ConvexBound:
-        """Least bound for one correlation.
+        """Least bound for a given correlation.
 
         Parameters
         ----------
@@ -307,7 +307,7 @@ class SectorProgram:
         Warns
         -----
         AccuracyWarning
-            If the bound may be more than 1e-3 above the least one; it is still valid.
+            If the bound may exceed the least one by more than a relative 1e-3; it is still valid.
         """
         density = require_array(
             "power", power, shape=self.frequencies.shape, least=LEAST**2, most=MOST**2
@@ -330,13 +330,13 @@ class SectorProgram:
         start : array_like, shape (n,)
             First |B|², as in `bound`.
         tolerance : float
-            Relative decrease of the bound in a round at which the search stops.
+            The search stops at a round that lowers the bound by less than this, relatively.
         most_rounds : int
 
         Warns
         -----
         AccuracyWarning
-            If the last of `most_rounds` still lowered the bound by more than the tolerance.
+            If the last of `most_rounds` rounds still lowered the bound by more than the tolerance.
         """
         best, decrease = self.bound(start), inf
         for _ in range(most_rounds - 1):
@@ -371,7 +371,7 @@ class SectorProgram:
 def quadratic_envelope(
     frequencies: ArrayLike, *, strong_convexity: float, smoothness: float, step_size: float
 ) -> FloatArray:
-    r"""Largest response of a quadratic in the sector, a lower bound on every valid ψ.
+    r"""Largest response of a quadratic in the sector, which is a lower bound on every valid ψ.
 
     .. math:: \max_{\mu\le h\le L}\frac{\eta^2}{|1-\eta h-e^{i\omega}|^2}
 
@@ -404,7 +404,7 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, floa
 
 
 class Sector(NamedTuple):
-    """The inequality at n frequencies: matrices from λ to x and y, and L - µ, α, β, k_1 and k_2."""
+    """The sector inequality at n frequencies: matrices from λ to x and y, and its coefficients."""
 
     real: FloatArray
     imaginary: FloatArray
@@ -426,7 +426,7 @@ class Sector(NamedTuple):
 
 
 def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, float]:
-    r"""Multiplier of least cost, and the largest share of its cost that another may save.
+    r"""Multiplier of least cost, and the largest share of this cost that another could save.
 
     With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. Newton's steps
     minimise t times the cost Σ c ψ, c = `load`, with logarithms of the constraints λ_s > 0 and

@@ -1,8 +1,8 @@
 """Excess risk of Noisy-FTRL after a given number of steps, and the best step size.
 
-The noise is calibrated to the sensitivity of the steps that are run. Nothing is clipped: gradients
-are assumed to have norm at most `clip_norm`, as in the event of the paper's Section 2.3. The
-paper's step sizes need impractically many steps; the curves hold for any number of steps.
+The noise is calibrated to the sensitivity over the steps that are run. Nothing is clipped:
+gradients are assumed to have norm at most `clip_norm`, as in the event of the paper's Section 2.3.
+The paper's step sizes need impractically many steps; these curves hold for any number of steps.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ GRID = 25  # step sizes of a first look
 
 @dataclass(frozen=True, eq=False)
 class ErrorCurve:
-    """Excess risk of the iterates θ_0, ..., θ_T by source.
+    """Excess risk of the iterates θ_0, ..., θ_T, split by source.
 
     Attributes
     ----------
     initial : ndarray, shape (steps + 1,)
-        Part from the start's error; 0 once less than a share of 1e-280 is left.
+        Part from the start's error; set to 0 once it is less than 1e-280 of its first value.
     private, label : ndarray, shape (steps + 1,)
         Parts from private noise with a white source of standard deviation 1, and from label noise
-        of standard deviation 1; multiply them by the variances.
+        of standard deviation 1. Multiply each part by the true variance.
     """
 
     initial: FloatArray
@@ -82,8 +82,8 @@ def error_curve(
     step_size : float
         η. An unstable step gives growing errors; it is refused if they overflow.
     coefficients : array_like, shape (at most steps,)
-        Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and those below a share of
-        1e-280 of the largest, are 0.
+        Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and coefficients below 1e-280
+        of the largest, are 0.
     steps : int
         T.
     initial_error : array_like, shape (d,), optional
@@ -105,12 +105,12 @@ def error_curve(
     eta = require_scale("step_size", step_size)
     given = require_array("coefficients", coefficients, shape=(None,), least=-MOST, most=MOST)
     if given.size > count:
-        raise ValueError(f"coefficients must not outnumber steps, {count}, got {given.size}")
+        raise ValueError(f"coefficients must have at most {count} entries, got {given.size}")
     return _curve(values, eta, given, count, error)
 
 
 class TunedRun(NamedTuple):
-    """Best step size found, 0 if no step improves on the start, and its final excess risk."""
+    """Best step size found (0 if no step improves on the start), and the final excess risk."""
 
     step_size: float
     excess_risk: float
@@ -126,11 +126,11 @@ def tune_step_size(
     initial_error: ArrayLike,
     label_noise_std: float = 0.0,
 ) -> TunedRun:
-    """Step size with the least excess risk of the last iterate.
+    """Find the step size with the least excess risk of the last iterate.
 
     A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
     between the neighbours of the best point refines it to 0.1 %. If the least step is the best, as
-    under heavy noise, the grid goes on below that step until the risk equals that of the start.
+    under heavy noise, the grid goes on below it until the risk equals the start's.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def tune_step_size(
     correlations : callable
         `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Noise standard deviation divided by the sensitivity, 1/√(2ρ); largest change of a gradient
-        by one record; standard deviation of the label noise; may be 0.
+        Noise deviation divided by sensitivity, 1/√(2ρ); largest change of a gradient by one record;
+        standard deviation of the label noise. Each may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 
@@ -190,7 +190,7 @@ def tune_step_size(
 
 
 class Correlation(NamedTuple):
-    """Decoder coefficients, shape (at most steps,), and the squared sensitivity of its inverse."""
+    """Decoder coefficients, shape (at most steps,), and the squared sensitivity of the encoder."""
 
     coefficients: FloatArray
     squared_sensitivity: float
@@ -233,7 +233,7 @@ def final_excess_risk(
     initial_error: FloatArray,
     label_noise_std: float = 0.0,
 ) -> float:
-    """Excess risk after the last step, with noise for the sensitivity of all steps."""
+    """Excess risk after the last step, with noise for the sensitivity over all steps."""
     coefficients, squared = correlations(steps, step_size)
     curve = _curve(eigenvalues, step_size, coefficients, steps, initial_error)
     std = noise_multiplier * clip_norm * squared**0.5
@@ -260,7 +260,7 @@ def _golden_section(
 
 
 def _run(values: FloatArray, steps: int, initial_error: ArrayLike) -> tuple[int, FloatArray]:
-    """Number of steps and the start's error, checked."""
+    """Number of steps and the start's error, after a check."""
     error = require_array(
         "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
     )
@@ -270,7 +270,7 @@ def _run(values: FloatArray, steps: int, initial_error: ArrayLike) -> tuple[int,
 def _curve(
     values: FloatArray, eta: float, coefficients: FloatArray, steps: int, error: FloatArray
 ) -> ErrorCurve:
-    """Curve of checked arguments, whose step may be smaller than one that a user sets."""
+    """Curve of checked arguments; the step may be smaller than users may set it."""
     decoder = np.zeros(steps)
     sizes = np.abs(coefficients)
     least = NEGLIGIBLE_SHARE * sizes.max()

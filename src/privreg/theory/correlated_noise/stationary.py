@@ -1,4 +1,4 @@
-r"""Exact excess risk of Noisy-FTRL in the limit of many steps: means and Gaussian features.
+r"""Exact excess risk of Noisy-FTRL in the limit of many steps, for means and Gaussian features.
 
 .. math:: \theta_{t+1} = \theta_t - \eta\Big(x_t(x_t^\top\theta_t - y_t)
     + \sum_{\tau\le t}\beta_\tau w_{t-\tau}\Big),\qquad x_t\sim N(0,H),\quad
@@ -6,8 +6,8 @@ r"""Exact excess risk of Noisy-FTRL in the limit of many steps: means and Gaussi
 
 Batch size 1, one pass, no clipping. The excess risk is
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2 = q/2`, as in the paper's equation
-(8); its Appendix C calls q the suboptimality. Rates are step size times curvature, and dampings.
-They are at least 1e-20, to admit the very small step sizes printed in Theorem D.13.
+(8); its Appendix C calls q the suboptimality. Rates (step size times curvature) and dampings are at
+least 1e-20, to admit the very small step sizes of Theorem D.13.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class StationaryNoise:
     Attributes
     ----------
     squared_sensitivity : float
-        γ², more than 0; `inf` if it grows without bound.
+        γ² in the limit of many steps, more than 0; may be `inf`.
     power : callable
-        Even function |B(ω)|², array to array.
+        Even function ω → |B(ω)|², from array to array.
     variance_law : callable
         Function c, called by `relative_variance`.
 
@@ -71,7 +71,7 @@ class StationaryNoise:
     variance_law: Callable[[FloatArray], FloatArray]
 
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
-        """Variance c(b) of the noise along directions, relative to that of independent noise.
+        """Variance c(b) of the noise along directions, relative to independent noise.
 
         The rates b, step size times curvature, are at least 1e-20 and at most 1.
         """
@@ -123,11 +123,11 @@ class StationaryNoise:
 
 
 class StationaryError(NamedTuple):
-    """Error in the limit of many steps by source.
+    """Error in the limit of many steps, split by source.
 
-    `excess_risk` is the sum of `private` (from w) and `label` (from label noise). `variances`,
-    shape (d,), are the squared errors along the eigenvectors. All are `inf` if the iteration is
-    unstable or the noise infinite.
+    `excess_risk` is the sum of `private` (from the private noise w) and `label` (from label noise).
+    `variances`, shape (d,), are the squared errors along the eigenvectors. All are `inf` if the
+    iteration is unstable or the noise infinite.
     """
 
     excess_risk: float
@@ -211,7 +211,7 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
     .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
         \eta\lambda_1 < 1
 
-    holds exactly if the recursion of the second moments contracts.
+    holds if and only if the recursion of the second moments contracts.
 
     Examples
     --------
@@ -292,12 +292,12 @@ def stationary_excess_risk(
 def least_private_excess_risk(
     step_size: ArrayLike, *, noise_multiplier: float, clip_norm: float = 1.0
 ) -> FloatArray:
-    r"""Least excess risk of any correlation, without the part due to sampling.
+    r"""Least excess risk that private noise of any correlation adds.
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    It is attained by `toeplitz.mean_estimation_optimal`. z = :math:`1/\sqrt{2\rho}` is the ratio of
-    the noise to the sensitivity of the whole release.
+    `toeplitz.mean_estimation_optimal` attains it. The noise multiplier z = :math:`1/\sqrt{2\rho}`
+    is the ratio of the noise to the sensitivity of the whole release.
 
     Parameters
     ----------
@@ -321,12 +321,12 @@ def least_private_excess_risk(
 
 
 def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
-    r"""Private risk of the optimal correlation relative to independent noise, in (0, 1].
+    r"""Private risk with the optimal correlation divided by the risk with independent noise.
 
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    The ratio increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps to 1 at η = 1.
-    At η = 1 the next gradient alone cancels the noise of the last step.
+    The ratio is in (0, 1] and increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps
+    to 1 at η = 1. At η = 1 the next gradient alone cancels the noise of the last step.
 
     Examples
     --------
@@ -345,7 +345,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
 def regression_response(
     frequency: ArrayLike, eigenvalues: ArrayLike, *, step_size: float
 ) -> FloatArray:
-    r"""Response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2` of a quadratic.
+    r"""Frequency response :math:`h(\omega)=\sum_j\lambda_j/|1-\eta\lambda_j-e^{i\omega}|^2`.
 
     Parameters
     ----------
@@ -406,8 +406,8 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
     Notes
     -----
-    Π is evaluated by Carlson's forms from p itself, never from 1 - n; for p > 1 by way of
-    N = 1 - k'²/p, for which every term is positive. At a = 0 the integral is elementary.
+    Π is evaluated by Carlson's forms from p itself, never from 1 - n. For p > 1 it is evaluated
+    through N = 1 - k'²/p, with which every term is positive. At a = 0 the integral is elementary.
 
     Source
     ------
@@ -443,14 +443,14 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
 
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
-    r"""Quadrature over a period for even functions with a finest feature of given width at 0.
+    r"""Quadrature over a period, for even functions with finest details of a given width at 0.
 
-    Gauss-Legendre panels are linear up to half the width, and geometric from there to π.
+    Gauss-Legendre panels have equal widths up to half that width, and geometric widths up to π.
 
     Parameters
     ----------
     smallest : float
-        Width of the finest feature, at least 1e-20 and at most π.
+        Width of the finest detail, at least 1e-20 and at most π.
     nodes_per_panel : int
 
     Returns
@@ -475,7 +475,7 @@ def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> Floa
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η with ηλ at least 1e-20, if asked at most 1."""
+    """Eigenvalues λ, shape (d,), and a step size η with ηλ from 1e-20 to 1, or more on request."""
     values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)
@@ -497,6 +497,6 @@ def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatAr
 
 
 def _feedback(eta: float, values: FloatArray) -> float:
-    """Share of the error that the randomness of the features gives back; inf where η λ1 ≥ 1."""
+    """Share of the error that random features feed back into the error; inf if η λ1 ≥ 1."""
     slack = 1.0 - eta * values
     return inf if np.any(slack <= 0) else float(0.5 * eta * np.sum(values / slack))

@@ -6,7 +6,7 @@ Homogenised SGD is the diffusion
 
 which one-pass noisy SGD with d coordinates and step γ(k/d)/d follows at time t = k/d. If the risk
 is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ. The
-mean risk also follows from Volterra equations. `mean_risk` takes the discrete steps, without limit.
+mean risk also follows from Volterra equations. `mean_risk` is for the discrete steps.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ class RidgeRegression(Immutable):
         Standard deviation ζ of the label noise and penalty δ, 0 or from 1e-12 to 1e12.
     multiplicities : array_like, shape (m,), optional
         Weights w from 1e-12 to 1e12; ones by default. Entry i stands for w_i coordinates with equal
-        eigenvalue, target and start. For a limit law they are quadrature weights times d.
+        eigenvalue, target and start. For a limiting spectrum, w are quadrature weights times d.
 
     Attributes
     ----------
     curvatures : ndarray, shape (m,)
         Eigenvalues of the regularised Hessian, λ + δ.
     minimiser : ndarray, shape (m,)
-        Ridge point λ x̃ / (λ + δ); the start in directions without curvature.
+        Ridge solution λ x̃ / (λ + δ); equal to the start in directions without curvature.
     bias : ndarray, shape (m,)
-        Minimiser minus target, -δ x̃ / (λ + δ), without the rounding of that difference.
+        Minimiser minus target, -δ x̃ / (λ + δ), computed without subtraction.
 
     Source
     ------
@@ -155,13 +155,13 @@ class RidgeRegression(Immutable):
         return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Mean of P over a law with this mean and variance per coordinate, (..., m) -> (...)."""
+        """Expected P under a law with this mean and variance per coordinate, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Mean of R - P, with arguments as for `risk`."""
+        """Expected R - P, with arguments as for `risk`."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
@@ -181,19 +181,19 @@ class HomogenisedSGD(Computed):
 
     The mean has a closed form. The variances are solved once, over the distinct eigenvalues only,
     by Radau collocation of order 23: each panel reduces to one linear system for the risk. Panels
-    are cut until the rate, its integral and the fastest decay are polynomials on them. Between
-    nodes the variances are interpolated, for any time, to about 1e-11 of the variance. A law that
-    needs more than 1e6 panels is refused.
+    are cut until the rate, its integral and the fastest decay are nearly polynomials on each.
+    Between nodes variances are interpolated, to about 1e-11 of the variance. A law that needs more
+    than 1e6 panels is refused.
 
     Parameters
     ----------
     problem : RidgeRegression
     schedule : RateWithIntegral
-        Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon], with an integral that
-        is exact to rounding.
+        Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral must be
+        exact up to rounding.
     gradient_noise_std, horizon : float
-        Standard deviation σ of the noise on each coordinate of the gradient, which may be 0, and
-        last time T = n/d.
+        Standard deviation σ of the noise on each coordinate of the gradient (may be 0), and last
+        time T = n/d.
     minimum_panels : int
         Least number of panels; use more for a rate with a bump far shorter than a panel.
 
@@ -320,7 +320,7 @@ class Population(Immutable):
     def regression(
         self, *, start: ArrayLike | None = None, ridge: float = 0.0
     ) -> tuple[RidgeRegression, FloatArray]:
-        """Regression in the eigenbasis of Σ, and this basis, shape (d, d).
+        """Regression problem in the eigenbasis of Σ, and this basis, shape (d, d).
 
         The penalty δ is `ridge`; the start x_0, shape (d,), is 0 by default. The basis has the
         eigenvectors as columns: `vectors @ basis` are coordinates.
@@ -341,7 +341,7 @@ class Population(Immutable):
 
 
 def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
-    r"""Law of the records (n, d) and (n,) by least squares; not private.
+    r"""Law of records, estimated by least squares from (n, d) features and labels; not private.
 
     .. math::
         \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
@@ -369,7 +369,7 @@ def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
 def require_records(
     features: ArrayLike, labels: ArrayLike, dimension: int | None = None, of: str = ""
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, d) and labels (n,) of records that nothing clips, at most 1e12 in size."""
+    """Features (n, d) and labels (n,) for use without clipping, at most 1e12 in size."""
     rows = require_array(f"{of}features", features, shape=(None, dimension), **WITHIN)
     return rows, require_array(f"{of}labels", labels, shape=rows.shape[:1], **WITHIN)
 
@@ -381,7 +381,7 @@ def mean_risk(
     gradient_noise_std: float,
     kurtosis: float = 3.0,
 ) -> FloatArray:
-    r"""Mean population risk of the discrete algorithm, before each step and after the last.
+    r"""Mean population risk of the discrete algorithm, before each step and after the last step.
 
     .. math::
         \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
@@ -401,7 +401,7 @@ def mean_risk(
         Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
     gradient_noise_std, kurtosis : float
         Standard deviation σ of the gradient noise, which may be 0, and β, from 1 to 1e12: 3 for
-        Gaussian features (which may be rotated freely), 9/5 for uniform ones.
+        Gaussian features (which may be rotated freely), 9/5 for uniform features.
 
     Source
     ------
@@ -503,7 +503,7 @@ def solve_volterra(
 
     with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
     :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. In the
-    variable Γ(t) both kernels are convolutions, acting on γP and σ²γ/2, at any schedule.
+    variable Γ(t) both integrals are convolutions, with γP and with σ²γ/2, for any schedule.
 
     Parameters
     ----------
@@ -513,11 +513,11 @@ def solve_volterra(
     gradient_noise_std, horizon : float
         Standard deviation σ of the gradient noise, and last time; either may be 0.
     intervals : int
-        Intervals of the coarsest grid, on which the answer is returned. The grid is halved three
-        times: for a smooth rate the error is of order 8 in the step.
+        Number of intervals of the coarsest grid, on which the answer is returned. The grid is
+        halved three times: for a smooth rate the error is of order 8 in the step.
     rtol : float
         Relative error in (0, 1) above which a warning is given. The error is estimated by the last
-        extrapolation, or by the last halving if halving shows no order 2.
+        extrapolation, or by the last halving if errors are not of order 2.
 
     Warns
     -----
@@ -576,8 +576,8 @@ def _collocate(law: HomogenisedSGD) -> FloatArray:
 def _panel_systems(law: HomogenisedSGD, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Solutions of the linear systems of the panels between these edges, given their starts.
 
-    With V the variances at a panel's start and w half the weights of the risk, risks at its stages
-    are inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks.
+    Let V be the variances at a panel's start, and w half the weights of the risk. Risks at its
+    stages are inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks.
     """
     problem, eigenvalues, weights = law.problem, law.distinct_eigenvalues, law._risk_weights
     nodes, matrix, identity = radau_nodes(STAGES), integration_matrix(STAGES), np.eye(STAGES)
@@ -605,10 +605,10 @@ def resolved_panels(
 ) -> FloatArray:
     r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
 
-    Equal panels are cut until, with the largest curvature a and the growth f of the risk in units
-    of the integral of the squared rate, :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on each,
-    and until the collocation equations hold to 1e-13 for two known solutions: the integral Γ of
-    the rate, and :math:`e^{-2a\Gamma}`. A panel around a jump is halved to neighbouring doubles.
+    Let a be the largest curvature, and f the growth of the risk in units of the integral of the
+    squared rate. Equal panels are cut until :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on
+    each. The collocation equations must also hold to 1e-13 for two known solutions, the integral Γ
+    of the rate and :math:`e^{-2a\Gamma}`. Panels around a jump are halved to neighbouring doubles.
     """
     edges = np.linspace(0.0, horizon, minimum + 1)
     exponents, _ = _examine(schedule, edges[:-1], edges[1:], fastest, feedback)
@@ -648,7 +648,7 @@ def resolved_panels(
 def _examine(
     schedule: RateWithIntegral, left: FloatArray, right: FloatArray, fastest: float, feedback: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Exponent of each panel, and the residuals of the known solutions in units of tolerance."""
+    """Exponent of each panel, and the residuals of known solutions in units of the tolerance."""
     matrix = integration_matrix(STAGES)
     width = (right - left)[:, None]
     times = left[:, None] + width * radau_nodes(STAGES)
@@ -671,7 +671,7 @@ def _examine(
 
 @cache
 def radau_nodes(stages: int) -> FloatArray:
-    """The right Radau nodes on (0, 1], ascending, the last of them 1, for at most 20 stages.
+    """Right Radau nodes on (0, 1], ascending, at most 20; the last node is 1.
 
     They are the zeros of the difference of two neighbouring Legendre polynomials.
     """
@@ -687,7 +687,7 @@ def radau_nodes(stages: int) -> FloatArray:
 
 @cache
 def integration_matrix(stages: int) -> FloatArray:
-    """Matrix from values at the Radau nodes to integrals from 0 to each: that of Radau IIA."""
+    """Matrix of Radau IIA: from values at the Radau nodes to integrals from 0 to each node."""
     x = 2.0 * radau_nodes(stages) - 1.0
     values = legendre.legvander(x, stages - 1)
     integrals = np.column_stack(
@@ -699,7 +699,7 @@ def integration_matrix(stages: int) -> FloatArray:
 def interpolate(time: FloatArray, edges: FloatArray, values: FloatArray) -> FloatArray:
     """Value of a panelwise polynomial, (..., g), given at each panel's left edge and Radau nodes.
 
-    The barycentric formula is stable at any node set as close to Chebyshev's as Radau's is.
+    The barycentric formula is stable, since Radau nodes are close to Chebyshev nodes.
     """
     nodes = np.concatenate([[0.0], radau_nodes(values.shape[1] - 1)])
     flat = np.atleast_1d(time).ravel()
@@ -779,7 +779,7 @@ def _convolve(kernel: FloatArray, source: FloatArray, step: float) -> FloatArray
 def _inverse_integral(
     schedule: RateWithIntegral, integral: FloatArray, horizon: float
 ) -> FloatArray:
-    """Times at which the integrated rate takes the given values, to some ulp of either."""
+    """Times at which the integrated rate takes the given values, to some ulp of times or values."""
     low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
     time = 0.5 * (low + high)
     turn = 0

@@ -1,4 +1,4 @@
-"""Divergence of the last iterate of noisy SGD: exact in a fixed order, and hidden-state bounds."""
+"""Divergence of the last iterate of noisy SGD: exact for a fixed order, and hidden-state bounds."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def fixed_order_divergence(
         m_{k+1} = C_km_k + \eta_kb_ka_k,\qquad V_{k+1} = C_kV_kC_k^\top + \eta_k^2\sigma^2I,\qquad
         C_k = (1-\eta_k\delta)I - \eta_ka_ka_k^\top
 
-    Replacing the record changes the covariance by rank four, and only these four directions are
-    carried along. The cost is O(n d²) for all positions, and one factorisation per release.
+    Replacing the record changes the covariance by a matrix of rank four; only these four directions
+    are carried along. The cost is O(n d²) for all positions, and one factorisation per release.
 
     Parameters
     ----------
@@ -72,13 +72,13 @@ def fixed_order_divergence(
     Returns
     -------
     ndarray, shape (r, p, 2)
-        D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or to 1e-9, else
-        refused. 0 if the release comes before the position; `inf` if the mixture covariance is not
-        positive definite.
+        D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or an absolute
+        1e-9, else refused. 0 if the release comes before the position; `inf` if the mixture
+        covariance is not positive definite.
 
     Guarantee
     ---------
-    None: exact for these two data sets, and no bound for other data sets.
+    None: the divergence is exact for these two data sets, but does not bound that of others.
 
     Source
     ------
@@ -133,15 +133,15 @@ def shuffled_hidden_state_loss(
     order: float,
     bound: Bound = "reconstruction",
 ) -> FloatArray:
-    r"""Bound on the Rényi loss of the last iterate, with the differing record at a random position.
+    r"""Bound on the Rényi loss of the last iterate if the differing record has a random position.
 
     .. math::
         \frac1{\alpha-1}\ln\Big(\frac{n-k}n
         + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
 
     with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
-    of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for a
-    contraction by L with Gaussian noise, and is never larger.
+    of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for
+    steps that contract by L with Gaussian noise; it is never larger.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ def shuffled_hidden_state_loss(
 
     Guarantee
     ---------
-    Neighbours are replace-one, the last iterate is released, and the records' order is shuffled and
-    secret. One condition can fail under clipping: a step on every record must contract by
-    L = 1 - ηλ, as for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then "contraction"
-    holds by privacy amplification by iteration, and so does the reconstruction, which is never
-    smaller. A clipped full gradient is in general not the gradient of such a loss, so for clipped
-    SGD this is a comparison and not a guarantee.
+    Neighbours are replace-one, only the last iterate is released, and the records' order is
+    shuffled and secret. One condition can fail under clipping: a step on any record must contract
+    by L = 1 - ηλ, as for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then "contraction"
+    holds by privacy amplification by iteration, and so does "reconstruction", which is never
+    smaller. A clipped full gradient is in general not the gradient of such a loss. For clipped SGD
+    this is therefore a comparison and not a guarantee.
 
     Source
     ------
@@ -213,7 +213,7 @@ def hidden_state_divergence(
         \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
         s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
 
-    The first factor, `single_step`, is the guarantee of clipped SGD; `log_square` is ln L².
+    The first factor, `single_step`, is the loss if all iterates are seen; `log_square` is ln L².
     """
 
     def total(terms: NDArray[np.int64]) -> FloatArray:
@@ -254,7 +254,7 @@ def _replacement(
 def _compare(
     covariance: FloatArray, moves: FloatArray, cores: FloatArray, order: float
 ) -> FloatArray:
-    """Both divergences of each change of a law with this covariance, (p, 2)."""
+    """Divergences in both directions, (p, 2), for each change of a law with this covariance."""
     from scipy.linalg import solve_triangular
 
     dimension = covariance.shape[0]
@@ -274,8 +274,8 @@ def _compare(
             pairs.append([renyi_divergence(shift, *laws, order=order) for laws in both])
     except (ValueError, np.linalg.LinAlgError):
         raise ValueError(
-            "features, labels, step_sizes, gradient_noise_std, ridge and order must give laws "
-            "within double precision, got too large or too small ones"
+            "features, labels, step_sizes, gradient_noise_std, ridge and order must keep means and "
+            "variances within double precision, got too large or too small ones"
         ) from None
     return np.array(pairs)
 
@@ -284,7 +284,7 @@ def _compare(
 def _propagate(
     moves: FloatArray, active: NDArray[np.bool_], row: FloatArray, step: float, shrink: float
 ) -> None:
-    """Apply (shrink I - step a aᵀ) to every carried direction."""
+    """Apply (shrink I - step a aᵀ) to each of the carried directions."""
     for p in range(moves.shape[0]):
         if not active[p]:
             continue

@@ -1,13 +1,13 @@
 """Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
 
-Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. By a
-conjecture the diffusion stands for noisy SGD. No number bounds a mechanism over all neighbouring
-data sets. The diffusion's variance includes sampling noise of the other records, which an adversary
-may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
+Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. That
+the diffusion approximates noisy SGD is a conjecture. No number bounds a mechanism over all
+neighbouring data sets. The diffusion's variance includes sampling noise of the other records, which
+an adversary may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All else is
-diagonal in the eigenbasis of Σ. Each covariance is a diagonal, common to both data sets, plus a
-rank-two term, and a divergence costs O(d).
+diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both data sets,
+plus a rank-two matrix, so that a divergence costs O(d).
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class ReleaseLoss:
     loss : float
         Larger of the two directions; `inf` if a divergence is infinite.
     by_direction : ndarray, shape (2,)
-        Loss of the given records against the replaced ones, and the reverse.
+        Loss from the given to the replaced data set, and in the reverse direction.
     positions : ndarray, shape (p,)
         Times s of the differing step: number of steps divided by d.
     divergences : ndarray, shape (2, p)
-        Divergence given the position, in both directions.
+        Divergence at each position, in both directions.
     """
 
     loss: float
@@ -117,7 +117,7 @@ def release_loss(
     order : float
         Rényi order α, more than 1. The divergence is infinite above some order.
     release : {"last", "average", "all"}
-        Last iterate; average of the iterates after `steps`; or all iterates after `steps`.
+        Last iterate, average of the iterates after each of `steps`, or all these iterates.
     steps : array_like of int, optional
         Ascending step counts in [1, n] after which iterates are taken. For "last" it is one number,
         n by default. The cost of "average" grows with the square of their number.
@@ -126,20 +126,20 @@ def release_loss(
     start : array_like, shape (d,), optional
         x_0, independent of the records, at most 1e12 in size; 0 by default.
     population : Population, optional
-        Law of the records; `estimated_population` of the records by default. It is not private if
-        it is computed from them.
+        Law of the records; `estimated_population` of the records by default. A law computed from
+        the records is not private.
     shuffled : bool
         If True, records are visited in a random order, and the loss is a mixture over the position.
         If False, each record keeps its place.
     finest : float, optional
-        Panel width of the quadrature over positions next to 0 and the release times; 1/d by
+        For the quadrature over positions: panel width next to 0 and to the release times; 1/d by
         default. It has no effect if records keep their places.
 
     Guarantee
     ---------
-    None: an approximation by a conjecture, for one pair of records. It bounds no mechanism over all
-    neighbouring data sets. The diffusion's variance includes sampling noise of the other records,
-    which an adversary may know.
+    None: an approximation that rests on a conjecture, for one pair of records. It is no bound over
+    all neighbouring data sets. The diffusion's variance includes sampling noise of the other
+    records, which an adversary may know.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def release_loss(
     try:
         other, other_label = replacement
     except (TypeError, ValueError):
-        raise ValueError("replacement must be a pair (features, label), got another") from None
+        raise ValueError("replacement must be a pair (features, label), got no pair") from None
     others, other_labels = require_records([other], [other_label], d, of="replacement ")
     require_flag("shuffled", shuffled)
     require_choice("release", release, RELEASES)
@@ -228,7 +228,7 @@ def last_iterate_divergence(
     law : HomogenisedSGD
         Law with noise and unit multiplicities.
     first, second : Record
-        Records at the position in the first and in the second data set.
+        Record at the position of the differing step, in the first and in the second data set.
     time, position : float
         Release time t and time s of the differing step, in [0, horizon].
     order : float
@@ -240,7 +240,7 @@ def last_iterate_divergence(
     -------
     float
         0 if t < s; `inf` if the mixture covariance is not positive definite. Accurate to a relative
-        1e-6 or to 1e-9, else refused.
+        1e-6 or an absolute 1e-9, else refused.
 
     Guarantee
     ---------
@@ -270,9 +270,9 @@ def average_divergence(
     Parameters, range and the value `inf` are as for :func:`last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
-    With "exact" an iterate before the differing step keeps its covariance with a later iterate,
-    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper" that block lacks the C, as printed,
-    and the direction is reversed.
+    With "exact", an iterate before the differing step has the covariance
+    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)` with a later iterate. With "paper", the C is missing,
+    as printed, and the direction is reversed.
 
     Source
     ------
@@ -300,15 +300,15 @@ def iterates_divergence(
     Parameters, range and the value `inf` are as for :func:`last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
-    By the Markov property only the last iterate Y before the step and the first iterate Z after it
-    matter. With "exact" both count. Since Y has the same law in both runs,
+    By the Markov property only the last iterate Y before the differing step and the first iterate Z
+    after it matter. "exact" uses both. Since Y has the same law in both runs, D follows from
 
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
 
-    a Gaussian integral in the two residuals that Y predicts. D is at least the divergence of Z
-    alone. With "paper" Y is dropped, by the claim that only the suffix counts, and the direction is
-    reversed.
+    a Gaussian integral over the two residuals, which are linear in Y. D is at least the divergence
+    of Z alone. With "paper", Y is dropped (the paper's claim that only the suffix counts), and the
+    direction is reversed.
 
     Source
     ------
@@ -359,13 +359,13 @@ def shuffled_loss(
         \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
         + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
-    Positions without weight come after the release and cost nothing. The loss is an upper bound on
-    the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
+    The other positions come after the release and cost nothing. The loss is an upper bound on the
+    mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
 
     Parameters
     ----------
     divergences : array_like, shape (..., p)
-        Divergence D_j given each position, at least 0, `inf` allowed; for several pairs their
+        Divergence D_j at each position, at least 0, `inf` allowed; for several pairs, their
         supremum.
     weights : array_like, shape (p,)
         Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
@@ -406,12 +406,12 @@ def position_quadrature(
     nodes_per_panel: int = 4,
     schedule: RateWithIntegral | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Quadrature over positions up to the last release time, fine at 0 and before each release.
+    """Quadrature over positions up to the last release, with fine panels at 0 and before releases.
 
     As a function of the position, the loss changes over a few steps at 0, where the state has no
-    spread yet, and similarly before each release. Between neighbouring breaks the panels double in
-    width from both ends; each has a Gauss-Legendre rule. The loss grows with the square of the
-    rate, so panels are halved until the rule integrates that square too.
+    spread yet. It does so before each release, too. Between neighbouring breaks the panels double
+    in width from both ends; each has a Gauss-Legendre rule. The loss grows with the square of the
+    rate, so panels are halved until the rule integrates this square accurately.
 
     Parameters
     ----------
@@ -463,11 +463,11 @@ def position_quadrature(
 
 
 class ReleaseGeometry(NamedTuple):
-    """Parts of a released average's law that are the same for every record at the position.
+    """Parts of a released average's law that do not depend on the record at the differing step.
 
-    With record (a, b) there, the covariance is diag(`base`) + U K Uᵀ, with
-    U = [`carry`·a, `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]]. The mean is moved by
-    -η `carry`·a (aᵀ `mean` - b).
+    With record (a, b) at that step, the covariance is diag(`base`) + U K Uᵀ, with U = [`carry`·a,
+    `cross`·a] and K = [[η² aᵀ diag(`prior`) a, -η], [-η, 0]]. The mean is moved by -η `carry`·a (aᵀ
+    `mean` - b).
     """
 
     base: FloatArray
@@ -481,10 +481,10 @@ class ReleaseGeometry(NamedTuple):
 def release_geometries(
     law: HomogenisedSGD, *, times: ArrayLike, position: ArrayLike, variant: Variant = "exact"
 ) -> Iterator[ReleaseGeometry | None]:
-    """Laws of the average of the iterates at `times` up to the record at each position (p,).
+    """`ReleaseGeometry` of the average of the iterates at `times`, for each position (p,).
 
-    None if every iterate is released before the position. Positions with the same earlier iterates
-    are computed together, in arrays of moderate size.
+    It is None if every iterate is released before the position. Positions with the same earlier
+    iterates are computed together, in arrays of moderate size.
     """
     require_choice("variant", variant, get_args(Variant))
     if law.gradient_noise_std == 0.0:
@@ -509,7 +509,7 @@ def release_geometries(
 def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
-    """D(first ‖ second) of averages of a known geometry, to a relative 1e-6 or 1e-9, or refused."""
+    """D(first ‖ second) for a geometry, to a relative 1e-6 or an absolute 1e-9, or refused."""
     pulls = [
         geometry.carry * features * (features @ geometry.mean - label)
         for features, label in (first, second)
@@ -525,7 +525,7 @@ def _geometries(
     positions: FloatArray,
     variant: Variant,
 ) -> Iterator[ReleaseGeometry]:
-    """Geometries at positions (p,) between a prefix and a suffix of the release times."""
+    """Geometries at positions (p,) that split the release times into a prefix and a suffix."""
     count = prefix.size + suffix.size
     steps = law.schedule.rate(positions) / law.problem.dimension
     step = steps[:, None]
@@ -554,7 +554,7 @@ def _geometries(
 def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray) -> FloatArray:
     """Variance of the sum over ascending times of processes with the law's decay, (p, d).
 
-    `variances` are theirs at the times, shape (J, p, d), or (J, 1, d) where they have the same.
+    `variances` of the processes at the times have shape (J, p, d), or (J, 1, d) if all are equal.
     """
     decays = law.transition(times[1:], times[:-1])[:, None]
     total = variances[-1]
@@ -566,7 +566,7 @@ def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray)
 
 
 def _require_apart(base: FloatArray, parts: FloatArray) -> None:
-    """Refuse a variance that is lost in the rounding of the larger ones it is a difference of."""
+    """Refuse a difference of variances that is lost in the rounding of the larger terms."""
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
             "times and position must leave a variance above rounding error, "
@@ -577,7 +577,7 @@ def _require_apart(base: FloatArray, parts: FloatArray) -> None:
 def _distinct_divergence(
     shift: FloatArray, p: LowRankUpdate, q: LowRankUpdate, *, order: float
 ) -> float:
-    """The divergence, or a refusal that names the records where rounding has spoilt their laws."""
+    """The divergence; if rounding has spoilt the laws, an error that blames features and labels."""
     try:
         return renyi_divergence(shift, p, q, order=order)
     except ValueError:
@@ -626,7 +626,7 @@ def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
 
 
 def ascending_steps(name: str, steps: ArrayLike, *, most: int) -> NDArray[np.int64]:
-    """Steps of a run, each later than the one before."""
+    """Steps of a run, strictly ascending."""
     wanted = np.atleast_1d(require_counts(name, steps, least=1, most=most))
     if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
         raise ValueError(f"{name} must be ascending whole numbers, got {short(steps)}")

@@ -1,7 +1,7 @@
 """Search for the ordered pair of observed records with the largest loss.
 
-Losses are as in `renyi_loss`: approximations by a conjecture over observed pairs, not a guarantee.
-A supremum over observed pairs is no bound for records that were not observed.
+As in `renyi_loss`, losses are approximations that rest on a conjecture, and no guarantee. A maximum
+over observed pairs does not bound the loss of records that were not observed.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class WorstPair(NamedTuple):
 class PairSearch(Computed):
     """Divergences over all ordered pairs of the given records, from their Gram matrices.
 
-    A divergence depends on a pair only through weighted inner products of the two records. If Σ
-    has few distinct eigenvalues, these products are sums of Gram matrices that are formed once; a
-    divergence then costs O(1) at any d. Otherwise three matrix products are formed for each time
-    and position. Inner products of nearly parallel factors keep half their digits. If these are too
-    few, the pair is computed as by `average_divergence`, in O(d).
+    A divergence depends on a pair only through weighted inner products of the two records. If Σ has
+    few distinct eigenvalues, these products are sums of Gram matrices that are formed once. A
+    divergence then costs O(1), whatever d is. Otherwise three matrix products are formed for each
+    time and position. Inner products of nearly parallel factors lose half their digits. If too few
+    are left, the pair is computed as by `average_divergence`, in O(d).
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class PairSearch(Computed):
     def divergences(
         self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
     ) -> FloatArray:
-        """D(i ‖ j) of averaged iterates at `times`, (..., n, n), to a relative 1e-6 or to 1e-9.
+        """D(i ‖ j) of averaged iterates, (..., n, n), to a relative 1e-6 or an absolute 1e-9.
 
         D is `inf` if the mixture covariance of the pair is not positive definite, or if double
         precision cannot decide this.
@@ -106,7 +106,7 @@ class PairSearch(Computed):
             Rényi order, more than 1 and at most 1e12; its shape broadcasts with that of
             `position`.
         variant : {"exact", "paper"}
-            "paper" uses the printed covariance of an average, but the true direction.
+            "paper" uses the printed covariance of an average, but not the reversed direction.
 
         Warns
         -----
@@ -154,7 +154,7 @@ class PairSearch(Computed):
         kappa: FloatArray,
         order: float,
     ) -> FloatArray:
-        """Divergences at one position and order, those of lost digits pair by pair."""
+        """Divergences at one position and order; pairs that lose digits are computed one by one."""
         residuals = self.features @ geometry.mean - self.labels
         # Of a sum of products, beside that of few operations on it.
         rounding = (self.features.shape[1] + 8) * np.finfo(float).eps
@@ -189,16 +189,16 @@ def candidate_records(
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
     Soon after the differing step, the gap between the means dominates the loss; later the gap
-    between the covariances does, which grows with the norms. In high dimension features are nearly
-    orthogonal: pairs with the widest gap consist of records with the largest gradients.
+    between the covariances does, which grows with the norms. In high dimension, features are nearly
+    orthogonal, so that pairs with the widest gap consist of records with the largest gradients.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     references : array_like, shape (r, d) or (d,)
-        Points z at which gradients are taken, in the same basis as the features. Features, labels
-        and points are at most 1e12 in size.
+        Points z at which gradients are computed, in the same basis as the features. Features,
+        labels and points are at most 1e12 in size.
     count : int
         Number of records taken by each of the r + 1 criteria, from 1 to n.
 
@@ -218,21 +218,21 @@ def candidate_records(
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
 ) -> FloatArray:
-    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap between its gradients.
+    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap between two gradients.
 
     .. math::
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
     If z is the mean of the iterate at the differing step and δ = 0, η times the proxy is the true
-    gap between the means. The paper's g takes the vector of ones for z and keeps δ. δ has no
-    counterpart in that gap and makes the norm depend on the order of the pair.
+    gap between the means. The paper's g has the vector of ones for z, and keeps δ. But δ has no
+    counterpart in the true gap, and makes the norm depend on the order of the pair.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     reference : array_like, shape (..., d)
-        z, in the same basis as the features. Several z cost one matrix product together. Features,
+        z, in the same basis as the features. All z together cost one matrix product. Features,
         labels and z are at most 1e12 in size.
     ridge : array_like, shape (...)
         δ, from 0 to 1e12; its shape broadcasts to that of the references.
@@ -274,13 +274,13 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
 def _at(
     features: ArrayLike, labels: ArrayLike, name: str, points: ArrayLike
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Records and points (..., d) at which their gradients are taken."""
+    """Records, and points (..., d) at which to compute their gradients."""
     rows, targets = require_records(features, labels)
     return rows, targets, require_array(name, points, shape=(..., rows.shape[1]), **WITHIN)
 
 
 def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
-    """Distances of rows times factors, shape (n,), moved by a pull."""
+    """Distances ‖f_i a_i - f_j a_j - pull‖, (n, n), of rows a times `factors` f, shape (n,)."""
     square = factors**2 * np.diag(gram)
     parts = square[:, None] + (square + pull @ pull)
     gap = np.multiply.outer(-2.0 * factors, factors)
@@ -313,8 +313,8 @@ def pair_divergences(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
 
-    They are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry), mixed and inner. With
-    W the pair's four columns over the root of the base, the mixture's covariance is
+    The weighted Gram matrices are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry),
+    mixed and inner. With the pair's columns W over the root of the base, the mixture covariance is
 
     .. math:: M = N + W_jBW_j^\top,\quad N = I + W_iAW_i^\top,\quad A = (1-\alpha)K_i,\;
         B = \alpha K_j,\qquad N^{-1} = I - W_iTW_i^\top,\quad
@@ -325,22 +325,22 @@ def pair_divergences(
     .. math:: \det M = \det(I+AG_{ii})\det(I+BS),\qquad
         M^{-1} = N^{-1} - N^{-1}W_j\frac{B+\det B\;\mathrm{adj}\,S}{\det(I+BS)}W_j^\top N^{-1}.
 
-    As A and B have one eigenvalue of each sign, M is positive definite if both determinants are
-    positive, or if both are negative and so is :math:`S_{11}`; in no other case.
+    A and B have one eigenvalue of each sign. M is therefore positive definite exactly if both
+    determinants are positive, or if both are negative and so is :math:`S_{11}`.
 
-    Relative errors come second: 0 where the Gram matrices, right to `rounding`, tell a divergence
-    to `RELATIVE` or `ABSOLUTE`, and `inf` where they do not tell whether it is finite. In units of
-    the lengths of W's columns, where the entries of a Gram matrix are at most 1, let k be the sum
-    of the entries of :math:`|A|+4|\det A|` and t that over :math:`|\det(I+AG_{ii})|`, a bound of
-    T's entries. Then to first order, with δ for `rounding`, the relative error of the first
-    determinant is :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|` and that of an entry of S or of the
-    gap's products is Δ times their units. With F the last fraction, y what it makes of the gap, π
-    the gap's coefficients and :math:`|\cdot|` sums of entries in these units,
+    Relative errors are returned second: 0 if Gram matrices with relative error δ = `rounding` give
+    the divergence to `RELATIVE` or `ABSOLUTE`, `inf` if they leave open whether it is finite. In
+    units of the lengths of W's columns, entries of Gram matrices are at most 1. Let k be the sum of
+    the entries of :math:`|A|+4|\det A|`. Then :math:`t = k/|\det(I+AG_{ii})|` bounds T's entries.
+    To first order, the relative error of the first determinant is
+    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. The error of an entry of S or of the gap's
+    products is Δ in these units. Let F be the last fraction, y its product with the gap, π the
+    gap's coefficients and :math:`|\cdot|` sums of entries. Then
 
     .. math:: \Delta = \delta(1+5t)+t\rho,\qquad \ln\det M \text{ changes by } \rho+\Delta|F|,
         \qquad \text{the quadratic form by } \Delta(|\pi|+|y|)^2,
 
-    to which the rounding of what is summed at last is added.
+    and the rounding of the last sums is added.
     """
     count = residuals.size
     result, errors = np.empty((count, count)), np.zeros((count, count))

@@ -43,7 +43,7 @@ CUTS, JUMP = 64, 1e-4  # parts of an interval, and the least jump of a rate over
 
 @dataclass(frozen=True)
 class Solution:
-    """Risk along time, and at the output.
+    """Risk over time, and risk of the private output.
 
     Attributes
     ----------
@@ -78,10 +78,10 @@ def solve(
 ) -> Solution:
     r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
 
-    The settings are the broadcast of amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant`.
-    An exponential Heun step is exact for the stiff linear part. Grids are geometric at both ends,
-    as far as a setting's fastest mode needs. They are halved and extrapolated until two levels
-    agree. If no levels agree, the grid is graded towards the jumps and kinks of the rate.
+    The settings are the broadcast of amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant`. An
+    exponential Heun step is exact for the stiff linear part. Time grids are geometric at both ends,
+    as far as a setting's fastest mode needs. Grids are halved and extrapolated until two levels
+    agree. If none agree, grids are graded towards jumps and kinks of the rate.
 
     Parameters
     ----------
@@ -98,19 +98,19 @@ def solve(
         Standard deviation zeta of the label noise, which may be 0.
     signal : array_like, shape () or (modes,)
         D_i(0) = d (w_i' theta*)^2 / 2 of each mode with eigenvector w_i, for a start from zero; 1/2
-        is a target of norm 1 spread evenly.
+        for a target of norm 1 with equal parts in all modes.
     times : array_like, shape (times,), optional
-        Times in [0, 1] at which to return the risk; by default geometric at both ends. A single
-        time is the quickest way to the final risk.
+        Times in [0, 1] at which to return the risk; by default geometric at both ends. To get the
+        final risk quickly, pass a single time.
     rtol : float
         Target for the relative error.
     most_intervals : int
-        A grid with more intervals is not halved, whatever the error.
+        A grid with more intervals is not halved further, whatever the error.
 
     Warns
     -----
     AccuracyWarning
-        If the estimated error of a setting exceeds `rtol`.
+        If the estimated relative error of a setting exceeds `rtol`.
 
     Source
     ------
@@ -203,7 +203,7 @@ def sandwich(
     times: ArrayLike,
     start: float = 0.5,
 ) -> Sandwich:
-    r"""Bounds on the risk before the output noise, for eigenvalues in a range.
+    r"""Bounds on the risk before the output noise, for any eigenvalues in a range.
 
     .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
         + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
@@ -268,7 +268,7 @@ def sandwich(
 def descent_factor(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Share of the gradient's drift that survives clipping, in (0, 1].
+    r"""Share of the mean gradient that survives clipping, in (0, 1].
 
     .. math:: \mu_c(R) = \frac{\|\mathbb E[r_c x]\|}{\|\mathbb E[r x]\|}
         = \mathrm{erf}\Big(\frac{c}{\sqrt{2(2R + \zeta^2)}}\Big),
@@ -277,7 +277,7 @@ def descent_factor(
     Parameters
     ----------
     risk : array_like, shape (...)
-        Excess risk R, 0 or from 1e-32 to 1e32. All inputs have this range.
+        Excess risk R, 0 or from 1e-32 to 1e32. The other inputs have this range, too.
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
@@ -300,8 +300,8 @@ def variance_factor(
         = c'^2\,\mathrm{erfc}\Big(\frac{c'}{\sqrt2}\Big) + P\Big(\frac32, \frac{c'^2}2\Big),
         \qquad c' = \frac{c}{\sqrt{2R + \zeta^2}}
 
-    where P is the regularised lower incomplete gamma function, the truncated second moment of a
-    standard normal. This form keeps its digits for small c'.
+    where P is the regularised lower incomplete gamma function: here the truncated second moment of
+    a standard normal. This form loses no digits for small c'.
 
     Parameters
     ----------
@@ -319,7 +319,7 @@ def variance_factor(
 def clip_ratio(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Clipping constant over the residual's standard deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
+    r"""Clipping constant over standard deviation of the residual, :math:`c/\sqrt{2R + \zeta^2}`."""
     excess, constant, noise = require_settings(
         risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
     )
@@ -328,22 +328,22 @@ def clip_ratio(
 
 
 def descent_of(ratio: ArrayLike) -> NDArray[np.float64]:
-    """`descent_factor` of a clip ratio, unchecked."""
+    """`descent_factor` as a function of the clip ratio, without checks."""
     return np.asarray(erf(np.asarray(ratio) / np.sqrt(2)))
 
 
 def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
-    """`variance_factor` of a clip ratio, unchecked."""
+    """`variance_factor` as a function of the clip ratio, without checks."""
     # Beyond 40 standard deviations nothing is clipped.
     inside = np.minimum(ratio, 40.0)
     return np.asarray(inside**2 * erfc(inside / np.sqrt(2)) + gammainc(1.5, inside**2 / 2))
 
 
 def require_settings(**values: Any) -> list[NDArray[np.float64]]:
-    """Settings in range, in the order given: from 1e-32 to 1e32.
+    """Check that settings are from 1e-32 to 1e32, and return them in the order given.
 
-    Risks, signals and label noise may be 0; a clipping constant, which then clips nothing, and a
-    root, which adds no noise, may be infinite.
+    Risks, signals and label noise may be 0. A clipping constant may be infinite (no clipping), as
+    may a zCDP root (no noise).
     """
     arrays = []
     for name, value in values.items():
@@ -370,7 +370,7 @@ def require_scalars(**values: Any) -> list[float]:
 
 
 def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
-    """D_i(0) of each mode, or of all."""
+    """D_i(0), one for each mode or one for all modes."""
     (signals,) = require_settings(signal=signal)
     if signals.shape not in ((), spectrum.eigenvalues.shape):
         raise ValueError(
@@ -388,7 +388,7 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
 
 
 def require_falling(rates: NDArray[np.float64]) -> None:
-    """Refuse rates that rise in time, since they would need noise of negative variance."""
+    """Refuse rates that rise over time, since they would need noise of negative variance."""
     if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
         raise ValueError("schedule must not increase under private noise, got one that does")
 
@@ -400,7 +400,7 @@ def _extrapolate(
     rtol: float,
     most: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Halve the grid for the settings that still change; errors of order 2 and 3 are removed."""
+    """Halve the grid for settings that still change; extrapolation removes orders 2 and 3."""
     active = np.arange(len(members))
     coarse = integrate(grid, members)
     best, error = coarse.copy(), np.full(len(members), np.inf)
@@ -433,7 +433,7 @@ def _extrapolate(
 def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
     """True if the rate jumps inside an interval other than the first and the last.
 
-    A bend falls to a quarter where nodes are twice as dense, and that of a jump stays.
+    With twice as many nodes, second differences fall to a quarter, except at a jump.
     """
     # By the type itself: a subclass may have another shape.
     if type(schedule) in (Polynomial, Harmonic):
@@ -463,10 +463,10 @@ def _graded(
 ) -> NDArray[np.float64]:
     """Grid, halved where the rate or its square is not linear, on both sides of a jump.
 
-    It resolves the decay times of the fastest mode, and is geometric before each reported time, as
-    before the end: a fast mode remembers the noise of a layer alone. Intervals shorter than that
-    layer are followed to a jump and not kept, but for its two sides, which are neighbouring
-    doubles. A layer that doubles cannot tell from 1 leaves the grid as it is.
+    It resolves the decay times of the fastest mode. It is geometric before each reported time, as
+    before the end, since a fast mode remembers only the noise of the last layer of time. Intervals
+    shorter than that layer are halved to find a jump but not kept, except for the jump's two sides,
+    which are neighbouring doubles. A layer below the spacing of doubles leaves the grid as it is.
     """
     amplitude, gamma = setting
 
@@ -510,7 +510,7 @@ def _shared_grids(
 ) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
     """Settings with first and last time scales that agree to a decade, and these scales.
 
-    The fastest mode relaxes in a transient at 0 and, at the end, remembers a layer; there the
+    The fastest mode relaxes in a transient at 0. At the end it remembers a layer, in which the
     exponents of a step may be as small as the accuracy needs, and no smaller.
     """
     amplitude, gamma, noise_energy, clip_constant = settings
@@ -552,11 +552,11 @@ def geometric_ends(
 def integrate_settings(  # type: ignore[no-untyped-def]
     eigenvalues, weights, start, times, shape, settings, label_noise_std, keep, risk_out
 ):
-    """Exponential Heun steps for each setting in turn; the risk at the times to keep.
+    """Make exponential Heun steps for each setting in turn; record the risk at the times to keep.
 
-    `eigenvalues` increase, `settings` has rows amplitude, gamma, noise energy and clip, `shape` is
-    the schedule's at `times`, `keep` holds increasing positions in `times`, and `risk_out`, shape
-    (settings, keep), is filled.
+    `eigenvalues` increase. `settings` has rows amplitude, gamma, noise energy and clip. `shape` is
+    the schedule's shape at `times`, `keep` holds increasing positions in `times`, and `risk_out`,
+    shape (settings, keep), is filled.
     """
     modes = len(eigenvalues)
     # The state is what each mode contributes to the risk.
@@ -601,7 +601,7 @@ def integrate_settings(  # type: ignore[no-untyped-def]
 
 @njit(nogil=True)
 def _advance(eigenvalues, share, state, path, gain, noise, advanced):  # type: ignore[no-untyped-def]
-    """Relax each mode for one step with constant coefficients; the risk at its end."""
+    """Relax each mode for one step with constant coefficients; return the risk after it."""
     split = np.searchsorted(eigenvalues, SHORT / path) if path > 0 else len(eigenvalues)
     for mode in range(split):
         exponent = eigenvalues[mode] * path
@@ -620,7 +620,7 @@ def _advance(eigenvalues, share, state, path, gain, noise, advanced):  # type: i
 
 @njit(nogil=True)
 def _total(values):  # type: ignore[no-untyped-def]
-    """Sum in a fixed order that processors add eight at a time."""
+    """Sum in a fixed order, in which processors can add eight numbers at a time."""
     first = second = third = fourth = fifth = sixth = seventh = eighth = 0.0
     whole = len(values) // 8 * 8
     for i in range(0, whole, 8):
@@ -665,8 +665,8 @@ def _coefficients(risk, taken, clip_constant, half_variance, gamma):  # type: ig
 def relaxation(exponent):  # type: ignore[no-untyped-def]
     """exp(-x) and its mean over the step, (1 - exp(-x)) / x.
 
-    Doubling a short series of 1 - exp(-x) has no branch, so that the loop over modes is vectorised;
-    beyond 60 the exponential is below rounding. The compiler must see that x is not 0.
+    A short series of 1 - exp(-x) is doubled, without a branch, so that the loop over modes is
+    vectorised. Beyond 60 the exponential is below rounding. The compiler must see that x is not 0.
     """
     x = exponent if exponent > 1e-200 else 1e-200
     y = (x if x < 60.0 else 60.0) / 64

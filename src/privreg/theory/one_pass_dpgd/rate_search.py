@@ -1,4 +1,4 @@
-"""Best learning rates of one-pass DP-GD, chosen on its deterministic equivalent."""
+"""Best learning rates of one-pass DP-GD according to its deterministic equivalent."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Best:
     schedule, final_risk
         Schedule with one amplitude, and the excess risk of its private output.
     at_bound : bool
-        True if the amplitude is the largest (at the cap 2 / gamma) or the smallest searched.
+        True if the amplitude is at an end of the search range, such as the cap 2 / gamma.
     """
 
     schedule: Schedule
@@ -62,13 +62,13 @@ def polynomial(
     label_noise_std: float,
     signal: ArrayLike = 0.5,
 ) -> Best:
-    r"""Initial rate of a polynomial schedule that minimises the risk of the private output.
+    r"""Polynomial schedule with the initial rate that minimises the risk of the private output.
 
     .. math:: \min_{\tilde\eta(0)} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
-    The search takes a logarithmic grid, then zooms around its best point to steps of at most a
-    percent of the amplitude. It assumes a single valley. It is refused if noise makes every
+    The search uses a logarithmic grid, then finer grids around the best point, down to steps of a
+    percent of the amplitude. It assumes a single minimum. It is refused if noise makes every
     amplitude from 1e-31 on worse than none.
 
     Parameters
@@ -103,15 +103,15 @@ def harmonic(
     label_noise_std: float,
     signal: ArrayLike = 0.5,
 ) -> Best:
-    r"""Numerator and offset of a harmonic schedule that minimise the risk of the private output.
+    r"""Harmonic schedule with numerator and offset that minimise the risk of the private output.
 
     .. math:: \min_{\beta, \tau} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \frac{\beta}{t + \tau},\ \tilde\eta(0) \le 2/\gamma
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and up to 10,
-    at which the schedule is almost constant. The search goes beyond either end while the risk falls
-    by 1e-5, up to 10^4. The numerator is searched for each offset. Parameters, warning and refusals
-    are as for `polynomial`.
+    at which the schedule is almost constant. The search goes on beyond either end while the risk
+    falls by a relative 1e-5, up to 10^4. The numerator is searched for each offset. Parameters,
+    warning and errors are as for `polynomial`.
 
     Source
     ------
@@ -150,7 +150,7 @@ def _setting(spectrum: Spectrum, signal: ArrayLike, *values: float) -> dict[str,
 
 
 def _idle(spectrum: Spectrum, setting: dict[str, Any]) -> float:
-    """Risk of no rate at all."""
+    """Risk at a learning rate of 0."""
     return float(spectrum.mean(spectrum.eigenvalues * setting["signal"]))
 
 
@@ -160,9 +160,9 @@ def _optimise(
     setting: dict[str, Any],
     offset: float = 1.0,
 ) -> Best:
-    """Best amplitude of a family, an initial rate times an offset.
+    """Best amplitude of a family of schedules: the best initial rate times `offset`.
 
-    Risks may miss their tolerance, as those of all rates that a search passes by.
+    Risks may be less accurate than their tolerance; only the search uses them.
     """
 
     def look(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
@@ -203,7 +203,7 @@ def _optimise(
 
 
 def _resolved(best: Best, spectrum: Spectrum, setting: dict[str, Any]) -> Best:
-    """The same schedule with its risk to the last digits; refused if worse than no rate at all."""
+    """The same schedule with an accurate risk; refused if the risk is worse than at rate 0."""
     risk = float(
         deterministic_equivalent.solve(
             spectrum, best.schedule, **setting, times=[1.0], rtol=LAST_RTOL
@@ -243,10 +243,10 @@ def _extended(
     highest: float,
     enough: float = np.inf,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A logarithmic grid and its values, extended while its best point is an end of it.
+    """A logarithmic grid and its values, extended while the best point is at an end of the grid.
 
-    It ends at a bound or where more points change the best value by less than `FLAT`. Towards 0 it
-    is also extended while the best is not `enough`.
+    Extension stops at a bound, or if more points change the best value by less than `FLAT`. Towards
+    0 the grid is also extended while the best value is not `enough`.
     """
     values = function(grid)
     steps = (grid[1] / grid[0]) ** np.arange(1.0, EXTENSION + 1)

@@ -1,4 +1,4 @@
-r"""Limits, bounds and exponents of the excess risk of one-pass DP-GD and of any private estimator.
+r"""Excess risk of one-pass DP-GD and of private estimators: limits, bounds and exponents.
 
 Names of parameters: `aspect_ratio` is gamma = d / n, `zcdp_root` is rho, and `clip_constant` is c,
 in units of the residual. `label_noise_std` is zeta, the standard deviation of the label noise, and
@@ -40,18 +40,18 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
-    The numerator 1 / mu_c(0) attains the limit as the offset goes to zero; no schedule does better.
-    Without clipping the limit is zeta^2 / 2, the rate of ordinary least squares. As the clipping
-    constant goes to zero it is pi zeta^2 / 4, the cost of using only signs.
+    Harmonic schedules with numerator 1 / mu_c(0) attain it as the offset goes to zero; no schedule
+    does better. Without clipping the limit is zeta^2 / 2, the rate of ordinary least squares. As
+    the clipping constant goes to zero it is pi zeta^2 / 4, as if only signs were used.
 
     Parameters
     ----------
     clip_constant, label_noise_std : array_like, shape (...)
-        c, where `inf` clips nothing, and zeta.
+        c (`inf` clips nothing) and zeta.
 
     Source
     ------
-    Derived here; bombari2025, Theorem 2 gives the order gamma + gamma^2 / rho^2 alone.
+    Derived here; bombari2025, Theorem 2 gives only the order gamma + gamma^2 / rho^2.
     """
     settings = {"clip_constant": clip_constant, "label_noise_std": label_noise_std}
     share, drift = variance_factor(0.0, **settings), descent_factor(0.0, **settings)
@@ -59,12 +59,12 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Limit of least risk over (gamma / rho)^2 if private noise dominates, for isotropic data.
+    r"""Limit of the least risk divided by (gamma / rho)^2, for isotropic data and dominant noise.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    Numerator 3 / (2 mu_c(0)) attains the limit as the offset goes to zero; no schedule does better.
+    The numerator 3 / (2 mu_c(0)) attains it as the offset goes to zero; no schedule does better.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
 
     Source
     ------
-    Derived here; bombari2025, Theorem 2 gives the order alone.
+    Derived here; bombari2025, Theorem 2 gives only the order.
     """
     drift = descent_factor(0.0, clip_constant=clip_constant, label_noise_std=label_noise_std)
     return np.asarray(13.5 * (np.asarray(clip_constant) / drift) ** 2)
@@ -88,12 +88,12 @@ def least_risk(
         = \frac1\gamma
 
     The bound follows from the best rate at each time, without private noise or a cap on the rate.
-    Its relative accuracy is about 1e-6.
+    It is computed to a relative 1e-6.
 
     Parameters
     ----------
     aspect_ratio, clip_constant, label_noise_std, start : float
-        gamma, c, where `inf` clips nothing, zeta and R(0).
+        gamma, c (`inf` clips nothing), zeta and R(0).
 
     Source
     ------
@@ -123,15 +123,15 @@ class OptimalExponent:
     Attributes
     ----------
     risk : float
-        Exponent h of the risk, without a vanishing logarithm.
+        Exponent h of the risk, in the limit of small gamma.
     learning_rate : float
-        Exponent a in (-1, 0) of clipping constant times initial rate.
+        Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Bullet of the theorem. In 1 and 2 the schedule limits the memory of private noise; in 3 and
-        4 the spectrum does. Privacy is free in odd cases and costs in even cases.
+        Case (bullet) of the theorem. In 1 and 2 the schedule limits the memory of private noise; in
+        3 and 4 the spectrum does. Privacy lowers h in even cases only.
     logarithm : bool
-        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power: if
-        phi (alpha + 1) = 2 and privacy costs.
+        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power: phi (alpha + 1) = 2
+        and privacy lowers h.
     """
 
     risk: float
@@ -143,7 +143,7 @@ class OptimalExponent:
 def optimal_exponent(
     spectrum_power: float, signal_power: float, schedule_power: float, privacy_power: float
 ) -> OptimalExponent:
-    r"""Exponents of the risk under the best learning rate, and of this rate.
+    r"""Exponents of the best learning rate and of the risk at this rate.
 
     .. math:: h = \begin{cases}
         \frac{K}{K+1} & b \le b^* \\
@@ -217,7 +217,7 @@ def term_exponents(
     privacy_power: float,
     aspect_ratio: float | None = None,
 ) -> FloatArray:
-    r"""Exponents of the risk's terms, (3, ...): forgotten signal, sampling noise, private noise.
+    r"""Exponents of the risk's three terms, (3, ...): remaining signal, sampling and private noise.
 
     .. math:: e_1 = -a\kappa, \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
         e_3 = 2 - 2b + a \max\Big(\frac{2}{\alpha+1}, \phi\Big)
@@ -230,7 +230,7 @@ def term_exponents(
     spectrum_power, signal_power, schedule_power, privacy_power : float
         As in `optimal_exponent`.
     aspect_ratio : float, optional
-        gamma in (0, 1), for the logarithm if phi (alpha + 1) = 2; the limit by default.
+        gamma in (0, 1), for the logarithm if phi (alpha + 1) = 2; without it, the limit gamma → 0.
 
     Source
     ------
@@ -274,8 +274,8 @@ def private_bound(
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
         \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
 
-    It follows from the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`. On the
-    prior's average the attacks sum to at least :math:`\zeta^2 d / 2` if the squared error is at
+    It follows from the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`. Averaged
+    over the prior, the attacks sum to at least :math:`\zeta^2 d / 2` if the squared error is at
     most 1/40. Privacy keeps this sum below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
 
     Parameters
@@ -327,7 +327,7 @@ def statistical_bound(
 def _descent_times(
     initial: float, reach: float, clip_constant: float, label_noise_std: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Depths ln(R(0)/R), the time over γ for a unit of each, and the time to reach it."""
+    """Depths ln(R(0)/R), the time over γ for a unit of depth, and the time to reach each depth."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
     ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))

@@ -6,7 +6,7 @@ r"""Deterministic equivalent of one-pass DP-GD as a Volterra equation, and as a 
     \qquad \Gamma(t) = \int_0^t \bar\eta\,\mu_c(R)
 
 The spectrum enters only through kernels, which have a closed form for power laws. This is a second
-way to solve `deterministic_equivalent`, which goes mode by mode.
+way to solve the equations of `deterministic_equivalent`, which goes mode by mode.
 """
 
 from __future__ import annotations
@@ -135,11 +135,11 @@ def solve(
     clip_constant: float,
     label_noise_std: float,
 ) -> FloatArray:
-    """Excess risk along time, before the output noise, by marching through the Volterra equation.
+    """Excess risk over time, before the output noise, by time steps of the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the width of the intervals, and of order 1 next to a jump of
-    the rate inside an interval.
+    exactly. The error is of order 2 in the interval width, or of order 1 next to a jump of the rate
+    inside an interval.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def solve(
     times : array_like, shape (times,)
         Grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta. rho, or both rho and c, may be `inf`; zeta may be 0.
+        gamma, rho, c and zeta. rho may be `inf`, and then c, too; zeta may be 0.
 
     Warns
     -----
@@ -245,7 +245,7 @@ def risk_path(
     schedule : Schedule
         Learning rate with one amplitude. It must not rise under private noise.
     rng : Generator
-        Draws one Gaussian per coordinate and step for both Brownian motions, which are independent.
+        Draws one Gaussian per coordinate and step for both (independent) Brownian motions together.
     sample_size, zcdp_root, clip_constant : int, float and float
         n, rho and c; rho = `inf` adds no noise.
     times : array_like, shape (times,)
@@ -253,7 +253,7 @@ def risk_path(
     steps : int, optional
         Number of steps of the method; `sample_size` by default.
     form : {"corrected", "printed"}
-        Drift as above, or twice this drift, as the paper prints.
+        Drift as above, or twice this drift, as printed in the paper.
 
     Source
     ------
@@ -291,7 +291,7 @@ def risk_path(
 
 
 def _interval_mean(kernel: Kernel, antiderivative: Kernel, ago: FloatArray) -> FloatArray:
-    """Means of a kernel between neighbours of a decreasing sequence; see `Kernels.mass`."""
+    """Means of a kernel between neighbours in a decreasing sequence, from the kernel's integral."""
     widths = ago[:-1] - ago[1:]
     whole = antiderivative(ago)
     lengths = np.where(widths > 0, widths, 1.0)
