@@ -65,16 +65,15 @@ class ProductTail(Rebuilt):
     extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
-    e^η; the first bin, which starts at 0, keeps its own count. `square` is the noisy mean of q²/p
-    less one noise deviation. `missing` is its excess over the smoothed law's mean; (q/√p - t)₊ is
-    at most q²/(4pt). If `missing` exceeds that mean, records are `rare`.
+    e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p
+    and its deviation. `missing` is how much more it is than the smoothed law's mean, less the
+    deviation; (q/√p - t)₊ is at most q²/(4pt). If that is the larger part, records are `rare`.
     """
 
     edges: FloatArray
     counts: NoisyValue
     sample_size: float
-    square: float = 0.0
-    square_noise_std: float = 0.0
+    square: tuple[float, float] = (0.0, 0.0)
     smoothed: FloatArray = field(init=False)
     missing: float = field(init=False)
     rare: bool = field(init=False)
@@ -93,8 +92,9 @@ class ProductTail(Rebuilt):
         weights /= weights.sum(axis=1, keepdims=True)
         points = ends[:, None] * 2.0 ** (places / 2)
         second = np.sum(weights * points**2, axis=1) @ smoothed[1:] + ends[0] ** 2 / 3 * smoothed[0]
-        object.__setattr__(self, "missing", max(self.square - float(second) / n, 0.0))
-        object.__setattr__(self, "rare", self.square > 2 * float(second) / n)
+        missing = self.square[0] - self.square[1] - float(second) / n
+        object.__setattr__(self, "missing", max(missing, 0.0))
+        object.__setattr__(self, "rare", missing > float(second) / n)
         arrays = {"edges": ends, "smoothed": smoothed, "_covariance": covariance}
         for name, array in (arrays | {"_points": points, "_shares": weights}).items():
             object.__setattr__(self, name, frozen(array))
@@ -391,8 +391,7 @@ class _LeastSquaresDescent(Descent):
         what, share = "tail of products", settings.tail_share
         noisy = shares.histogram(what, (1 - SQUARE) * share, counts)
         mean = shares.number(what, SQUARE * share, total, limit**2 / p, n)
-        std = mean.noise_std
-        tail = ProductTail(edges, noisy, n, float(mean.value) - std, square_noise_std=std)
+        tail = ProductTail(edges, noisy, n, (float(mean.value), mean.noise_std))
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
         noise = gaussian_noise_std(
             sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho

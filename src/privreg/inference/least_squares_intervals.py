@@ -281,11 +281,10 @@ class LeastSquaresLaw:
         least = LEAST if np.any(self.constant) else 1.0
         # The whole bias is no longer than √p m₁.
         lean = min(least + GAIN * seen / (self.left_out * length), float(np.sqrt(slope.size)))
-        along = float(self.constant @ slope)
-        rest = float(np.linalg.norm(slope - along * self.constant))
         alike = float(np.sqrt(slope.size)) if self.rare else max(lean, 1.0)
-        hidden = self.hidden * (alike * rest + abs(along))
-        return self.excess * (lean * rest + abs(along)) + hidden
+        along = float(self.constant @ slope)
+        rest, along = float(np.linalg.norm(slope - along * self.constant)), abs(along)
+        return self.excess * (lean * rest + along) + self.hidden * (alike * rest + along)
 
 
 def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
@@ -309,15 +308,14 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
         constant = np.linalg.solve(fit.whitening, np.eye(p)[0])
         constant = constant / np.linalg.norm(constant)
     moved, moved_variance = _moved(fit)
-    missing = fit.tail.missing
     return LeastSquaresLaw(
         curvature=curvature,
         second_moment=floored(shrunk.matrix, 0.02 * ratio * typical),
         privacy=privacy_of_moved(fit, fit.moved, curvature, curvature_noise=noise),
         curvature_noise=noise,
-        excess=fit.tail.excess(fit.tail_clip) - missing / (4 * fit.tail_clip),
+        excess=fit.tail.excess(fit.tail_clip) - fit.tail.missing / (4 * fit.tail_clip),
         # From a deviation below the mean square to a deviation above.
-        hidden=(missing + 2 * fit.tail.rare * fit.tail.square_noise_std) / (4 * fit.tail_clip),
+        hidden=(fit.tail.missing + 2 * fit.tail.rare * fit.tail.square[1]) / 4 / fit.tail_clip,
         rare=fit.tail.rare,
         constant=constant,
         moved=moved,

@@ -505,7 +505,7 @@ def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
     The slope of an exponential family's mean loses this share. s is the deviation of labels' means.
-    The share is raised where the Gaussian mixture of the labels misses their clipped square.
+    It is raised where the Gaussian mixture misses a tenth of clipped squares, as predictions may.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))
@@ -515,6 +515,5 @@ def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
     wide = widths[..., None] / problem.label_noise_std
     square = np.minimum(np.abs(values), wide) ** 2 @ chances
     mixed = noise_moments(wide[..., 0], label_noise_std=1.0, law=problem.label_noise_law)[1]
-    # Predictions agree to a tenth: so much of the square may the Gaussian mixture miss.
     missed = np.abs(square - mixed) @ rows.weights * (MOST_LOST / 0.1)
     return np.asarray(np.maximum(1 - kept @ rows.weights, missed))

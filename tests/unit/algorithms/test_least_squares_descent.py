@@ -292,8 +292,8 @@ def test_records_that_counts_hide_count_by_their_mean_square():
     """One record in 50 has a product of 8, in a bin that noise hides: of 50 t, 8 - t beyond t."""
     counts = N * np.array([0.98, *np.zeros(len(EDGES))])
     first = 0.98 * EDGES[0] ** 2 / 3
-    hidden = ProductTail(EDGES, NoisyValue(counts, 1e4), N, square=first + 0.02 * 8**2)
-    plain = replace(hidden, square=0.0)
+    hidden = ProductTail(EDGES, NoisyValue(counts, 1e4), N, (first + 0.02 * 8**2, 0.0))
+    plain = replace(hidden, square=(0.0, 0.0))
     for width in (1.0, 3.0, 7.0):
         allowed = hidden.excess(width) - plain.excess(width)
         assert 0.02 * (8 - width) <= allowed <= 0.02 * 8**2 / (4 * width) + 1e-9
@@ -302,7 +302,7 @@ def test_records_that_counts_hide_count_by_their_mean_square():
     assert hidden.rare
     assert not plain.rare
     # What the counts do show is not missing.
-    assert tail(30.0).missing == replace(tail(30.0), square=0.5).missing == 0.0
+    assert tail(30.0).missing == replace(tail(30.0), square=(0.5, 0.0)).missing == 0.0
 
 
 def test_the_best_width_minimises_what_it_says():
