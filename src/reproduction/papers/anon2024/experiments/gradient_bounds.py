@@ -177,6 +177,7 @@ def tails(parameters: Parameters) -> dict[str, float]:
             "has it outside",
             "N = 2 to 1000000, Gaussian features and label noise, forms of the identity of 1 to "
             "1024 dimensions",
+            "label noise has the bound gamma_4 log(1/beta), as label-noise-b2 corrects it",
             "the estimate fails with probability 1/N^10, as in Lemma B.3",
         ],
         note="The section says that this is enough; tails at 1/N^2 are enough, too.",
