@@ -79,7 +79,7 @@ def exceptions(cells: pd.DataFrame) -> str:
             row = [name, epsilon, texts[OURS], texts[ROBUST], best, texts[best]]
             losses.append((means[OURS] / means[best], [*row, "; ".join(others) or "none"]))
     losses.sort(reverse=True)
-    head = ["table", "ε", OURS, ROBUST, "best peer", "error of best peer", "other peers with a smaller error than ours"]
+    head = ["table", "ε", OURS, ROBUST, "best peer", "error of best peer", "other better peers"]
     return (
         f"In {len(losses)} of {len(budgets)} cells the best private peer beats the default "
         "by more than one standard error of the difference:\n\n"
