@@ -63,8 +63,10 @@ def run(parameters: Parameters, trials: Trials, data: Dataset) -> Iterator[list]
     valley_slope=Estimate(
         "log-log slope of the best initial rate in the clipping constant below 1"
     ),
-    large_clip_typical=Estimate("median over seeds of the ratio by c", missing=FEW_OR_ONE_SIDE),
-    large_rate_typical=Estimate("median over seeds of the ratio by rate", missing=FEW_OR_ONE_SIDE),
+    large_clip_typical=Estimate("median over seeds of the log ratio by c", missing=FEW_OR_ONE_SIDE),
+    large_rate_typical=Estimate(
+        "median over seeds of the log ratio by rate", missing=FEW_OR_ONE_SIDE
+    ),
     valley_typical=Estimate("median over all seeds of the slope of the best rate"),
 )
 def panel(parameters: Parameters, simulation: Dataset, sample_size: int, exponent: float) -> dict:

@@ -109,8 +109,8 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     constant_in_one_dimension="least private risk divided by eta^2 tr H / rho at d = 1",
     attained_over_least="private risk with |B|^2 = h^(-1/2) divided by the least of all, the "
     "largest of five spectra",
-    bound_over_other="bound (47) with |B|^2 = h^(-1/2) divided by its least, the largest of five "
-    "spectra",
+    bound_over_other="bound (47) with |B|^2 = h^(-1/2) divided by its value at the best |B|^2 for "
+    "random features, the largest of five spectra",
 )
 def least_risks(step_share: float) -> dict[str, float]:
     d = 64
