@@ -57,11 +57,11 @@ def huber_descent(
     with z = Wᵀx and u = z min(1, √p/‖z‖). Since residuals are clipped, the steps descend on a Huber
     loss, and a row adds a vector of norm at most γ. With one clip width for all rows, skewed errors
     that are independent of the features do not bias the slopes. If `settings.common_width` is
-    False, gradients z r are clipped to γ instead. W whitens rows by a private second moment: noise
-    is in directions of uncertain coefficients, and few steps suffice. Clip and noise grow with the
-    private residual scale. A warm-up step is undone if noise hides the next scale or that scale is
-    too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the
-    average of K Newton steps, with the noise of one step that spends all K budgets.
+    False, gradients z r are clipped to γ instead. W whitens rows by a private second moment, so
+    that noise is largest where coefficients are uncertain, and few steps suffice. Clip and noise
+    grow with the private residual scale. A warm-up step is undone if noise hides the next scale or
+    that scale is too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their
+    result is the average of K Newton steps, with the noise of one step that spends all K budgets.
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
     public or already released (`private_count`); the default is the number of records. With an
@@ -108,12 +108,12 @@ class HuberSettings(StartSettings):
         Clip width w in units of the residual scale, from 1e-3 to 1e3: about 1 if privacy noise
         dominates, wider if sampling error does.
     warm_up_steps : int
-        Full-length steps toward the solution; each re-estimates the residual scale.
+        Number of full-length steps toward the solution; each re-estimates the residual scale.
     final_steps : int
         Number K of averaged steps; step k has length 1/k. These steps get the rest of ρ.
     gram_rounds : int
-        Rounds of the private Gram matrix. Each round whitens the rows for the next, which reduces
-        noise in directions of small variance.
+        Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
+        reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ in (0, 1) for the rows' typical length, the Gram matrix, the residual scales,
         the warm-up steps, and the two means that intervals need. With an intercept, half of
