@@ -247,11 +247,10 @@ def adassp_zcdp(
     Guarantee
     ---------
     With bounds stated a priori, the estimate is ρ-zCDP under the budget's neighbouring relation. It
-    is a function of Gaussian releases of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of
-    zeros changes no release, and the number of records is not released. Without a generator this
-    also holds in machine arithmetic (`privreg.noise.exact`). In norm, a record adds at most 2⁴⁰
-    units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; one record moves j by at
-    most 2²⁰.
+    is a function of Gaussian releases of λ_min, XᵀX and Xᵀy, at a third of ρ each. A record of
+    zeros changes no release; the number of records is not released. Without a generator this also
+    holds in machine arithmetic (`privreg.noise.exact`). In norm, a record adds at most 2⁴⁰ units to
+    XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record moves j by 2²⁰ at most.
 
     Source
     ------
@@ -367,8 +366,8 @@ def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:
     """True if G - shift I is proved to be positive definite; G is semi-definite.
 
-    A Cholesky factor of a smaller matrix proves it; the factor's backward error is at most about (p
-    + 1) 2⁻⁵³ tr G (Rump 2006). A vector of whole numbers can disprove it. Undecided cases, near an
+    A Cholesky factor of a smaller matrix proves it; the factor's backward error is at most about
+    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole-number vector can disprove it. Undecided cases, near an
     eigenvalue, are left to fraction-free elimination (Bareiss).
     """
     numbers, matrix = gram.astype(np.float64), gram.astype(object)

@@ -91,9 +91,9 @@ class FTRLMechanism(Immutable):
     Attributes
     ----------
     sensitivity : float
-        γ: norm of the change that one record makes to :math:`B^{-1}` times the mean gradients, if
-        it changes each of its gradients by at most 1. γ is exact for one epoch, and for several if
-        the encoder's columns have non-negative products; otherwise an upper bound. γ includes an
+        γ, the norm of the change that one record makes to :math:`B^{-1}` times the mean gradients,
+        if it changes each of its gradients by at most 1. γ is exact for one epoch, and for several
+        if the encoder's columns have non-negative products; otherwise an upper bound. γ includes an
         allowance for rounding in the inverse (`privreg.noise.toeplitz`): none up to about 16,000
         steps, then a relative 1e-13 × steps.
 

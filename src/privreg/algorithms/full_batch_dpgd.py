@@ -105,11 +105,11 @@ def screen(
 ) -> ScreenedSamples | None:
     """Screen a data set for gradient descent with Gaussian noise; None if screening saves no time.
 
-    The centre path is noiseless, unclipped descent on the first 65,536 rows. The radius covers the
-    noise of all runs (`lanes`) and steps with probability 0.999, and the sampling error of these
-    rows. Path and radius do not affect correctness, only how often the caller must use the whole
-    data set. The data set is read once. The result is None if a quarter of the rows or 128 MB would
-    have to be kept, or if the descent diverges.
+    The centre path is noiseless, unclipped descent on the first 65,536 rows. With probability 0.999
+    the radius covers the noise of all runs (`lanes`) and steps; it also covers the sampling error
+    of these rows. Path and radius do not affect correctness, only how often the caller must use the
+    whole data set. The data set is read once. The result is None if a quarter of the rows or 128 MB
+    would have to be kept, or if the descent diverges.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))

@@ -119,8 +119,8 @@ class HuberSettings(StartSettings):
         the warm-up steps, and the two means that intervals need. With an intercept, half of
         `norm_share` is for the rows' mean.
     moment_share : float
-        Share in [0, 1) for the two second moments of the clipped gradient. Without these moments
-        intervals assume that errors are independent of the features.
+        Share in [0, 1) for A and B, the clipped gradient's curvature and second moment. Without
+        these intervals assume that errors are independent of the features.
     common_width : bool
         True: residuals are clipped to γ/√p, and rows longer than √p are shortened to √p. False: the
         residual of a row is clipped to γ/‖z‖. Records of several rows use neither rule.
@@ -157,8 +157,8 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
     with Δ = 2 under replace-one and 1 under the other relations. A narrower clip is widened toward
     1.09, the best width for skewed errors, as far as this costs at most 1 % of the variance under
-    Gaussian errors. Exponential errors gain ten times as much. If noise would hide the second
-    moments, their share goes to the Gram matrix.
+    Gaussian errors. For exponential errors the gain is ten times as large. If noise would hide A
+    and B of `huber_descent`, their share goes to the Gram matrix.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = HuberSettings()

@@ -179,10 +179,10 @@ def simulate_noisy_sgd(
     ---------
     Neighbours differ in one replaced record at a fixed position. The record enters one gradient of
     norm at most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not
-    depend on the data. Then all iterates together satisfy Rényi privacy of every order α > 1 with ε
-    = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the gradient is unbounded
-    and there is no guarantee, whatever σ is. Settings share noise: `NoisySGDRuns.release` releases
-    only one setting.
+    depend on the data. Under these conditions all iterates together satisfy Rényi privacy of every
+    order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the
+    gradient is unbounded and there is no guarantee, whatever σ is. Settings share noise:
+    `NoisySGDRuns.release` releases only one setting.
 
     Source
     ------
@@ -214,8 +214,7 @@ def run_noisy_sgd(
     records : LinearRecords
         Law for the recorded population risk; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`. A norm `inf` requires row lengths of 0 or from 1e-50 to
-        1e50.
+        As for :func:`simulate_noisy_sgd`. A norm `inf` needs row lengths of 0 or 1e-50 to 1e50.
 
     Guarantee
     ---------

@@ -189,8 +189,8 @@ class Records(Rebuilt):
         `part` returns an array, or a function that returns the array for a slice of the rows. With
         a map W, `part` gets the white rows first. With parameters θ, it gets residuals in place of
         labels. For data sets in memory, the last θ's residuals and up to 256 MB of the last W's
-        rows are kept. Samples in parts are read and summed by several threads, or by their
-        executor. A record adds whole numbers of size at most 2⁴⁰, so that the sum is exact.
+        rows are kept. Samples with several parts are read and summed by several threads, or by
+        their executor. A record adds whole numbers of size at most 2⁴⁰, so that the sum is exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)

@@ -269,8 +269,8 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
 
-    Noise is scaled by the largest ψ so far. More noise makes larger residuals, and larger residuals
-    a larger ψ. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
+    Noise is scaled by the largest ψ so far. More noise makes residuals larger, and these make ψ
+    larger. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
 
     Parameters
     ----------
@@ -357,7 +357,7 @@ def run_settings(
     """Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
     This is the loop of `shaped_dp_ftrl` for studies that compare settings. Each setting alone has
-    that function's law, but comparisons are not private. `inverse_norms` (settings, N) are
+    the law of that function, but comparisons are not private. `inverse_norms` (settings, N) are
     √(xᵀΣ⁻¹x) for each setting's Σ. `noise` (N - 1, d) are increments of standard normal noise in
     the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part (`PublicCovariance`), with one

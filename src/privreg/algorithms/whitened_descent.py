@@ -213,8 +213,8 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """Noisy curvature of mean near 1, shrunk by its known noise, with small eigenvalues raised.
 
-    Their least share of the mean is 5e², clipped to [1/5, 1], for noise of edge e: noise must not
-    make steps long. With `thin`, visibly smaller eigenvalues stay small: intervals get longer.
+    Eigenvalues are at least 5e² (kept in [1/5, 1]) times the mean for noise of edge e: noise must
+    not make steps long. With `thin`, visibly smaller ones stay small; intervals get longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -423,10 +423,10 @@ class DescentFit:
 class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
-    With an intercept the start releases the sum of rows. If labels are included, they are scaled to
-    the bound 2 `feature_norm`, and a record's norm is at most √5 `feature_norm`. Released, too, are
-    histograms of row lengths, and of residuals at the start and after each warm-up step; Gram
-    matrices of rows of length at most R; and, for the steps, sums of gradients clipped to γ.
+    With an intercept the start releases the sum of rows. If labels are appended, they are scaled to
+    the bound 2 `feature_norm`, so that a record's norm is at most √5 `feature_norm`. The fit also
+    releases histograms of row lengths, and of residuals at the start and after each warm-up step,
+    Gram matrices of rows of length at most R, and sums of gradients clipped to γ for the steps.
     """
 
     settings: StartSettings
