@@ -70,11 +70,11 @@ def huber_descent(
 
     Guarantee
     ---------
-    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
-    settings are chosen without looking at the data. Without a generator this also holds in machine
-    arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit is a
-    function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ (Bun
-    and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
+    Releasing the whole `HuberFit` is ρ-zCDP under the budget's neighbouring relation, if the bounds
+    and settings are chosen without looking at the data. Without a generator this also holds in
+    machine arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit
+    is a function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ
+    (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
     them. One record adds 1 to one count of each histogram. It adds a semi-definite matrix of
     Frobenius norm at most R² to the Gram matrix. It adds one of norm at most γ² to B, the second
     moment of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds

@@ -241,14 +241,14 @@ def least_squares_descent(
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
-    relation, if the bounds and the settings are chosen without looking at the data. Without a
-    generator this also holds in machine arithmetic. With `groups`, neighbours differ in all rows of
-    one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su
-    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). In
-    addition, a record adds 1 to one count of the histogram of q, and a number in [0, p l²] to the
-    sum of q², where l is a label's largest distance from the start. It adds semi-definite matrices
-    of Frobenius norms at most R₁², R² and C² to A₁, A₂ and B, and a gradient of length at most C.
-    It adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
+    neighbouring relation, if the bounds and settings are chosen without looking at the data.
+    Without a generator this also holds in machine arithmetic. With `groups`, neighbours differ in
+    all rows of one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong,
+    Roth and Su 2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP).
+    In addition, a record adds 1 to one count of the histogram of q. To the sum of q² it adds a
+    number in [0, p l²]; l is a label's largest distance from the start. It adds semi-definite
+    matrices of Frobenius norm at most R₁² to A₁, R² to A₂ and C² to B, and a gradient of length at
+    most C. It adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
 
     A person's record has one q, the length of the summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all its rows. A blank record adds 0 to every sum and enters no count. Rows
@@ -300,7 +300,7 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """Sizes a_k = f_k/(f_1 + ... + f_k): the noise is that of one step with the sum of shares f."""
+    """Sizes a_k = f_k/(f_1 + ... + f_k): the noise is that of one step with all shares f."""
     return np.asarray(shares) / np.cumsum(shares)
 
 

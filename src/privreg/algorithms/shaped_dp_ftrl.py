@@ -59,8 +59,8 @@ def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: 
     Guarantee
     ---------
     For replace-one or zero-out neighbours, releasing every prefix sum of gradients clipped to ψ
-    with node noise τψ is ρ-zCDP, and so are the iterates, which depend on these sums. ψ may depend
-    on earlier iterates and public rows if a node's noise has the largest ψ so far.
+    with node noise τψ is ρ-zCDP. The iterates are, too, since they depend on these sums. ψ may
+    depend on earlier iterates and public rows if a node's noise has the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -571,8 +571,8 @@ def private_residual_scale(
     Source
     ------
     anon2024, Algorithm 2, Option 2, after Karwa and Vadhan (2017), Lemma 2.3. As printed, lines 9
-    to 12 add noise only to shares below the threshold and drop those above, which would return an
-    almost empty bin without privacy; here the noisy share is compared, as in the lemma.
+    to 12 add noise only to shares below the threshold and drop those above. This would return an
+    almost empty bin without privacy. Here the noisy share is compared, as in the lemma.
     """
     rows, values = checked_data(features, labels, shape=(None, None))
     point = require_array("parameters", parameters, shape=(rows.shape[1],))

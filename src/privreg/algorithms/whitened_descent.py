@@ -425,8 +425,8 @@ class Descent:
 
     With an intercept the start releases the sum of rows. If labels are appended, they are scaled to
     the bound 2 `feature_norm`, so that a record's norm is at most √5 `feature_norm`. The fit also
-    releases histograms of row lengths, and of residuals at the start and after each warm-up step,
-    Gram matrices of rows of length at most R, and sums of gradients clipped to γ for the steps.
+    releases histograms of row lengths, and of residuals at the start and after each warm-up step.
+    It releases Gram matrices of rows of length at most R and sums of gradients clipped to γ.
     """
 
     settings: StartSettings

@@ -418,7 +418,7 @@ def identity_bound(
     Parameters
     ----------
     decay : Decay
-        Eigenvalues of the features' covariance.
+        Eigenvalues of the features' covariance; D is their `effective_dimension`.
     sample_size : float
         N.
     step_size : array_like, shape (...)

@@ -130,7 +130,7 @@ def tune_step_size(
 
     A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
     between the neighbours of the best point refines it to 0.1 %. If the least step is the best, as
-    under heavy noise, the grid goes on below it until the risk equals the start's.
+    under heavy noise, the grid is extended below it until the risk equals the start's.
 
     Parameters
     ----------

@@ -453,8 +453,8 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     ----------
     problem : RidgeRegression
     rate, gradient_noise_std : float
-        Scaled rate γ = d η, or 0 for the limit of small rates, and standard deviation σ of the
-        gradient noise, which may be 0.
+        Scaled rate γ = d η, which is 0 for the limit of small rates; and standard deviation σ of
+        the gradient noise, which may be 0.
 
     Source
     ------

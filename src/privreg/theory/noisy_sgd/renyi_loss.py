@@ -5,9 +5,9 @@ the diffusion approximates noisy SGD is a conjecture. No number bounds a mechani
 neighbouring data sets. The diffusion's variance includes sampling noise of the other records, which
 an adversary may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
-One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All else is
-diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both data sets,
-plus a rank-two matrix, so that a divergence costs O(d).
+One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All other
+changes are diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both
+data sets, plus a rank-two matrix, so that a divergence costs O(d).
 """
 
 from __future__ import annotations

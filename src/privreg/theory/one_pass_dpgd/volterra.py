@@ -138,8 +138,8 @@ def solve(
     """Excess risk over time, before the output noise, by time-stepping the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the interval width, or of order 1 next to a jump of the rate
-    inside an interval.
+    exactly. The error is of order 2 in the interval width. If the rate jumps inside an interval, it
+    is of order 1 next to the jump.
 
     Parameters
     ----------
