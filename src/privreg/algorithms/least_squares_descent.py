@@ -67,7 +67,7 @@ class ProductTail(Rebuilt):
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
     e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p and
     its deviation. `missing` is the excess of this mean over the smoothed law's, less the deviation;
-    it matters since (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if it exceeds the smoothed law's mean.
+    note that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -119,8 +119,8 @@ class ProductTail(Rebuilt):
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With an
-        intercept, κ for the visible counts is divided by min(√(1 + 8nν²), 2), since intervals then
-        allow for little bias.
+        intercept, κ for the visible counts is divided by min(√(1 + 8nν²), 2): intervals with an
+        intercept allow for little bias.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -142,7 +142,7 @@ def _smooth(
 ) -> tuple[FloatArray, FloatArray]:
     """Log counts by penalised least squares, and their covariance from the curvature.
 
-    Levenberg's damped Gauss-Newton steps; the penalty's weights follow the second differences.
+    Takes Levenberg's damped Gauss-Newton steps; the penalty's weights follow second differences.
     """
     size = len(counts)
     variance = noise_std**2 + 1.0
@@ -189,7 +189,7 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Index of the last count too large for noise, with error `FALSE_ALARM`; -1 if none."""
+    """Index of the last count too large for noise, at error rate `FALSE_ALARM`; -1 if none."""
     least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 

@@ -187,9 +187,9 @@ class Records(Rebuilt):
         """Sum of `part(features, labels, starts)` over chunks, an array of the given shape.
 
         `part` returns an array, or a function that returns the array for a slice of the rows. With
-        a map W, `part` gets the white rows first. With parameters θ, it gets residuals in place of
-        labels. For data sets in memory, the last θ's residuals and up to 256 MB of the last W's
-        rows are kept. Samples with several parts are read and summed by several threads, or by
+        a map W, its first argument is the `WhiteRows`. With parameters θ, it gets residuals in
+        place of labels. For data sets in memory, the last θ's residuals and up to 256 MB of the
+        last W's rows are kept. Samples with several parts are summed by several threads, or by
         their executor. A record adds whole numbers of size at most 2⁴⁰, so that the sum is exact.
         """
         if whitening is not None:
@@ -372,7 +372,7 @@ def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> Flo
 
 
 def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
-    """Counts (len(edges) + 1,) of records by length: the root of the summed squares of rows Wᵀx.
+    """Counts (len(edges) + 1,) of records by length, the root of the summed squares of rows Wᵀx.
 
     A record adds 1 to one count; a record of zeros adds nothing.
     """
@@ -581,7 +581,7 @@ class RecordGradients:
     """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
     A row's gradient is leverage · residual · row; `vectors` holds the sums of a record's several
-    rows. `lengths` are compared with the clip; `norms` are 0 for absent records.
+    rows. `lengths` are compared with the clip; `norms` are 0 for blank records.
     """
 
     white: WhiteRows
@@ -593,7 +593,7 @@ class RecordGradients:
     starts: Starts
 
     def histogram(self, edges: FloatArray) -> FloatArray:
-        """Counts of the gradients' lengths over √p, without absent records."""
+        """Counts of the gradients' lengths over √p, without blank records."""
         lengths = _present(self.lengths, self.norms)
         return bin_counts(lengths / np.sqrt(self.white.rows.shape[1]), edges)
 
@@ -676,6 +676,6 @@ def _clip_factor(lengths: Rows, clip_norm: float) -> Rows:
 
 
 def _present(values: Rows, norms: Rows) -> Rows:
-    """Values of the records that are not absent."""
+    """Values of the records that are not blank."""
     kept = norms > 0
     return values if kept.all() else values[kept]

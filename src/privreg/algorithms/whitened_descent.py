@@ -158,7 +158,7 @@ class SplitBudget(Uncopied):
         return self.gaussian_mechanism(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        """Noisy sum of asymmetric matrices, with an allowance for rows rounded by a unit."""
+        """Noisy sum of asymmetric matrices; its sensitivity allows for rows rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
         return self.gaussian_mechanism(what, share, total, self.moves * reach**2, bound / UNITS / n)
 
@@ -264,12 +264,12 @@ LONGEST, EDGE = 20.0, 0.2
 
 
 def scale_edges(label_bound: float) -> FloatArray:
-    """Grid of residual scales: from 4 label bounds down by 34 factors √2."""
+    """Grid of residual scales: from 4 label bounds down, 34 times by a factor √2."""
     return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
 
 
 def length_edges(feature_norm: float) -> FloatArray:
-    """Grid of row lengths by factors 2^(1/4), from below 1/256 to 2 times the declared bound."""
+    """Grid of row lengths by factors 2^(1/4), from 1/256 of the declared bound to twice it."""
     return feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
 
 
@@ -451,7 +451,7 @@ class Descent:
         self.noise_stds: list[float] = []
 
     def whiten(self) -> Whitening:
-        """Compute W in rounds of private second moments, each in the last round's coordinates."""
+        """Compute W from rounds of private second moments, each in the coordinates of the last."""
         records, settings = self.records, self.settings
         share = settings.norm_share + settings.label_share
         norm_share = settings.norm_share / 2 if self.intercept else share

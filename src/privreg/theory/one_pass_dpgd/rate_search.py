@@ -68,7 +68,7 @@ def polynomial(
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
     The search uses a logarithmic grid, then finer grids around the best point, down to steps of a
-    percent of the amplitude. It assumes a single minimum. It is refused if noise makes every
+    percent of the amplitude. It assumes a single minimum. An error is raised if noise makes every
     amplitude of at least 1e-31 worse than amplitude 0.
 
     Parameters
