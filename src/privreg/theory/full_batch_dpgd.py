@@ -154,7 +154,7 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            By coordinate j: mean of θ_j^(l) less θ̂_j times row sum l of W, and covariance over l.
+            For coordinate j: mean of θ_j^(l) minus θ̂_j times row sum l of W; covariance over l.
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)

@@ -295,9 +295,9 @@ def least_private_excess_risk(
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    `toeplitz.mean_estimation_optimal` attains it. K is the complete elliptic integral. The noise
-    multiplier z = :math:`1/\sqrt{2\rho}` is the ratio of the noise to the whole release's
-    sensitivity.
+    `toeplitz.mean_estimation_optimal` attains it. K(k) is the complete elliptic integral of modulus
+    k. The noise multiplier z = :math:`1/\sqrt{2\rho}` is the ratio of the noise to the whole
+    release's sensitivity.
 
     Parameters
     ----------

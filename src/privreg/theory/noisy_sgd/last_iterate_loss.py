@@ -162,7 +162,7 @@ def shuffled_hidden_state_loss(
     Guarantee
     ---------
     Neighbours are replace-one, only the last iterate is released, and the records' order is
-    shuffled and secret. If, in addition, a step on any record contracts by L = 1 - ηλ,
+    shuffled and secret. If, in addition, a step on any record contracts by the factor L = 1 - ηλ,
     "contraction" holds by privacy amplification by iteration; "reconstruction" is never smaller,
     and so holds too. Steps contract for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). A
     clipped gradient is in general not that of such a loss: for clipped SGD both are comparisons,
