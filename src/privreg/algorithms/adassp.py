@@ -72,7 +72,7 @@ class Sensitivities(NamedTuple):
 def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
     """Largest row norm and largest absolute label in the data.
 
-    The diagnostic's `non_private` holds the bounds. A fit with these bounds has no privacy
+    The bounds are the diagnostic's `non_private` value. A fit with these bounds has no privacy
     guarantee; it is for comparisons that favour AdaSSP on purpose.
     """
     samples = as_samples(samples)
@@ -89,7 +89,7 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
 def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
     """Chunks of the data, with longer rows shortened and larger labels clipped to the bounds.
 
-    They are for methods that need rows. The data may exceed the bounds.
+    These chunks serve methods that need rows instead of sums. The data may exceed the bounds.
     """
     bounds = require_bounds(bounds)
     for features, labels, norms in as_samples(samples).chunks():
@@ -246,11 +246,11 @@ def adassp_zcdp(
 
     Guarantee
     ---------
-    With bounds stated a priori, the estimate is ρ-zCDP under the budget's relation. It is a
-    function of Gaussian releases of λ_min, XᵀX and Xᵀy, each at a third of ρ. A record of zeros
-    changes no release, and none contains the number of records. Without a generator this also holds
-    in machine arithmetic (`privreg.noise.exact`). A record's parts of XᵀX and Xᵀy have norm at most
-    2⁴⁰ and 2²⁰ units. λ_min is rounded down to j · 2²⁰ units; one record moves j by at most 2²⁰.
+    With bounds stated a priori, the estimate is ρ-zCDP under the budget's neighbouring relation. It
+    is a function of Gaussian releases of λ_min, XᵀX and Xᵀy, at a third of ρ each. A record of
+    zeros changes no release; the number of records is not released. Without a generator this also
+    holds in machine arithmetic (`privreg.noise.exact`). In norm, a record adds at most 2⁴⁰ units to
+    XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record moves j by 2²⁰ at most.
 
     Source
     ------
@@ -367,7 +367,7 @@ def _is_positive_definite(gram: IntArray, shift: int) -> bool:
     """True if G - shift I is proved to be positive definite; G is semi-definite.
 
     A Cholesky factor of a smaller matrix proves it; the factor's backward error is at most about
-    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole vector can disprove it. Undecided cases, near an
+    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole-number vector can disprove it. Undecided cases, near an
     eigenvalue, are left to fraction-free elimination (Bareiss).
     """
     numbers, matrix = gram.astype(np.float64), gram.astype(object)

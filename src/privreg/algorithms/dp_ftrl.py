@@ -91,9 +91,9 @@ class FTRLMechanism(Immutable):
     Attributes
     ----------
     sensitivity : float
-        γ: norm of the change that one record makes to :math:`B^{-1}` times the mean gradients, if
-        it changes each of its gradients by at most 1. γ is exact for one epoch, and for several if
-        the encoder's columns have non-negative products; otherwise an upper bound. γ includes an
+        γ, the norm of the change that one record makes to :math:`B^{-1}` times the mean gradients,
+        if it changes each of its gradients by at most 1. γ is exact for one epoch, and for several
+        if the encoder's columns have non-negative products; otherwise an upper bound. γ includes an
         allowance for rounding in the inverse (`privreg.noise.toeplitz`): none up to about 16,000
         steps, then a relative 1e-13 × steps.
 
@@ -145,7 +145,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""Mechanism that spends a budget on all iterates; least noise if `sensitivity` is exact.
+        r"""Mechanism whose iterates cost a budget; its noise is least if `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
@@ -258,7 +258,7 @@ def dp_ftrl(
     start : array_like, shape (p,), optional
         θ_0, independent of the data, entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
-        Increasing steps in 1..steps to return; only the last by default.
+        Increasing steps in 1..steps with iterates to return; only the last by default.
 
     Guarantee
     ---------
@@ -426,7 +426,7 @@ def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
-    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks` from the start on.
+    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks`, the start's first.
 
     `error` is θ - θ*.
     """

@@ -105,11 +105,11 @@ def screen(
 ) -> ScreenedSamples | None:
     """Screen a data set for gradient descent with Gaussian noise; None if screening saves no time.
 
-    The centre path is noiseless, unclipped descent on the first 65,536 rows. The radius covers the
-    noise of all runs (`lanes`) and steps with probability 0.999, and the sampling error of these
-    rows. Path and radius do not affect correctness, only how often the caller must use the whole
-    data set. The data set is read once. The result is None if a quarter of the rows or 128 MB would
-    have to be kept, or if the descent diverges.
+    The centre path is noiseless, unclipped descent on the first 65,536 rows. With probability 0.999
+    the radius covers the noise of all runs (`lanes`) and steps; it also covers the sampling error
+    of these rows. Path and radius do not affect correctness, only how often the caller must use the
+    whole data set. The data set is read once. The result is None if a quarter of the rows or 128 MB
+    would have to be kept, or if the descent diverges.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -306,7 +306,7 @@ def full_batch_noise_std(
 
     Guarantee
     ---------
-    Releasing every iterate of every run at this `sample_size` is ρ-zCDP under the named relation.
+    Releasing every iterate of every run at this `sample_size` is ρ-zCDP under `neighbours`.
 
     Source
     ------
@@ -368,9 +368,9 @@ def full_batch_dpgd(
     times : array_like of int, shape (k,), optional
         Increasing steps in 1..T to return, possibly none; all by default.
     screening : bool or ScreenedSamples
-        If True, rows that provably cannot clip enter through their Gram matrix (`screen`). A given
-        `ScreenedSamples` must be made from these samples, with a clipping bound no larger than any
-        in `clip_norm`. The iterates agree with those of a plain pass up to rounding.
+        If True, rows that provably cannot be clipped enter through their Gram matrix (`screen`). A
+        given `ScreenedSamples` must be made from these samples, with a clipping bound no larger
+        than any in `clip_norm`. The iterates agree with those of a plain pass up to rounding.
 
     Guarantee
     ---------
@@ -472,9 +472,9 @@ def exact_descent(
 
     Guarantee
     ---------
-    The iterates together spend the budget under its relation, also in machine arithmetic
-    (`privreg.noise.exact`). They are a function of n and of noisy sums of whole numbers. Each row's
-    whole numbers are computed from that row and the last iterate alone.
+    Under the budget's neighbouring relation the iterates together spend the budget, also in machine
+    arithmetic (`privreg.noise.exact`). They are a function of n and of noisy sums of whole numbers.
+    Each row's whole numbers are computed from that row and the last iterate alone.
     """
     shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []
     for _ in range(steps):
@@ -493,7 +493,7 @@ def exact_descent(
 def _clip_factors(
     rows: FloatArray, labels: FloatArray, theta: FloatArray, clip_norm: float, factors: FloatArray
 ) -> None:
-    """Residuals r, shrunk where ‖x‖ |r| exceeds the clipping norm."""
+    """Residuals r, scaled down where ‖x‖ |r| exceeds the clipping norm."""
     for i in range(len(rows)):
         residual, square = labels[i], 0.0
         for j in range(rows.shape[1]):

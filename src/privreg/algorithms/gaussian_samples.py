@@ -39,7 +39,7 @@ class GaussianSamples(Rebuilt):
     sample_size : int
         Number of rows n, at least 1.
     target : array_like, shape (p,)
-        θ*. The entries of θ* and C, and m, are at most 1e12 in size.
+        θ*. The number m and the entries of θ* and C are at most 1e12 in size.
     label_noise_std : float
         σ, 0 or from 1e-12 to 1e12.
     seed : SeedSequence

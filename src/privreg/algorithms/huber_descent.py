@@ -57,11 +57,11 @@ def huber_descent(
     with z = Wᵀx and u = z min(1, √p/‖z‖). Since residuals are clipped, the steps descend on a Huber
     loss, and a row adds a vector of norm at most γ. With one clip width for all rows, skewed errors
     that are independent of the features do not bias the slopes. If `settings.common_width` is
-    False, gradients z r are clipped to γ instead. W whitens rows by a private second moment: noise
-    is in directions of uncertain coefficients, and few steps suffice. Clip and noise grow with the
-    private residual scale. A warm-up step is undone if noise hides the next scale or that scale is
-    too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the
-    average of K Newton steps, with the noise of one step that spends all K budgets.
+    False, gradients z r are clipped to γ instead. W whitens rows by a private second moment, so
+    that noise is largest where coefficients are uncertain, and few steps suffice. Clip and noise
+    grow with the private residual scale. A warm-up step is undone if noise hides the next scale or
+    that scale is too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their
+    result is the average of K Newton steps, with the noise of one step that spends all K budgets.
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
     public or already released (`private_count`); the default is the number of records. With an
@@ -70,11 +70,11 @@ def huber_descent(
 
     Guarantee
     ---------
-    Releasing the whole `HuberFit` is ρ-zCDP under the budget's relation, if the bounds and the
-    settings are chosen without looking at the data. Without a generator this also holds in machine
-    arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit is a
-    function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ (Bun
-    and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
+    Releasing the whole `HuberFit` is ρ-zCDP under the budget's neighbouring relation, if the bounds
+    and settings are chosen without looking at the data. Without a generator this also holds in
+    machine arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit
+    is a function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ
+    (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
     them. One record adds 1 to one count of each histogram. It adds a semi-definite matrix of
     Frobenius norm at most R² to the Gram matrix. It adds one of norm at most γ² to B, the second
     moment of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
@@ -108,19 +108,19 @@ class HuberSettings(StartSettings):
         Clip width w in units of the residual scale, from 1e-3 to 1e3: about 1 if privacy noise
         dominates, wider if sampling error does.
     warm_up_steps : int
-        Full-length steps toward the solution; each re-estimates the residual scale.
+        Number of full-length steps toward the solution; each re-estimates the residual scale.
     final_steps : int
         Number K of averaged steps; step k has length 1/k. These steps get the rest of ρ.
     gram_rounds : int
-        Rounds of the private Gram matrix. Each round whitens the rows for the next, which reduces
-        noise in directions of small variance.
+        Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
+        reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ in (0, 1) for the rows' typical length, the Gram matrix, the residual scales,
         the warm-up steps, and the two means that intervals need. With an intercept, half of
         `norm_share` is for the rows' mean.
     moment_share : float
-        Share in [0, 1) for the two second moments of the clipped gradient. Without these moments
-        intervals assume that errors are independent of the features.
+        Share in [0, 1) for A and B, the clipped gradient's curvature and second moment. Without
+        these intervals assume that errors are independent of the features.
     common_width : bool
         True: residuals are clipped to γ/√p, and rows longer than √p are shortened to √p. False: the
         residual of a row is clipped to γ/‖z‖. Records of several rows use neither rule.
@@ -157,8 +157,8 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
     with Δ = 2 under replace-one and 1 under the other relations. A narrower clip is widened toward
     1.09, the best width for skewed errors, as far as this costs at most 1 % of the variance under
-    Gaussian errors. Exponential errors gain ten times as much. If noise would hide the second
-    moments, their share goes to the Gram matrix.
+    Gaussian errors. For exponential errors the gain is ten times as large. If noise would hide A
+    and B of `huber_descent`, their share goes to the Gram matrix.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = HuberSettings()

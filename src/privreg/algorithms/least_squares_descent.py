@@ -65,9 +65,9 @@ class ProductTail(Rebuilt):
     extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
-    e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p
-    and its deviation. `missing` is how much more it is than the smoothed law's mean, less the
-    deviation; (q/√p - t)₊ is at most q²/(4pt). If that is the larger part, records are `rare`.
+    e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p and
+    its deviation. `missing` is the excess of this mean over the smoothed law's, less the deviation;
+    note that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -101,7 +101,7 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁: mean of (q/√p - t)₊ at t = `width` plus ¼ of its deviation, and `missing`/4t."""
+        """m₁ at t = `width`: mean of (q/√p - t)₊ plus ¼ of its deviation plus `missing`/(4t)."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
@@ -113,14 +113,14 @@ class ProductTail(Rebuilt):
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, intercept: bool = False) -> float:
-        r"""Clip t of the shortest interval, allowance for bias included, if private noise is νt.
+        r"""Clip t with the shortest bias-aware interval, if the deviation of private noise is νt.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With an
-        intercept, κ for the visible counts is divided by min(√(1 + 8nν²), 2), since intervals then
-        allow for little bias.
+        intercept, κ for the visible counts is divided by min(√(1 + 8nν²), 2): intervals with an
+        intercept allow for little bias.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -142,7 +142,7 @@ def _smooth(
 ) -> tuple[FloatArray, FloatArray]:
     """Log counts by penalised least squares, and their covariance from the curvature.
 
-    Levenberg's damped Gauss-Newton steps; the penalty's weights follow the second differences.
+    Takes Levenberg's damped Gauss-Newton steps; the penalty's weights follow second differences.
     """
     size = len(counts)
     variance = noise_std**2 + 1.0
@@ -189,7 +189,7 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Index of the last count too large for noise, with error `FALSE_ALARM`; -1 if none."""
+    """Index of the last count too large for noise, at error rate `FALSE_ALARM`; -1 if none."""
     least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
@@ -230,7 +230,7 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`wide_sizes`) and normal ζ_k. These wide steps
+    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`) and normal ζ_k. These final steps
     may have a larger clip C than the warm-up. A₁ and A₂ are second moments of rows with q ≤ C,
     shortened to R₁ and to R. S is the inverse of A₁ after `raised` has lifted it to A₂. B is the
     second moment of clipped gradients. Arguments are as for `huber_descent`; the start is that of
@@ -241,14 +241,14 @@ def least_squares_descent(
     Guarantee
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
-    relation, if the bounds and the settings are chosen without looking at the data. Without a
-    generator this also holds in machine arithmetic. With `groups`, neighbours differ in all rows of
-    one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong, Roth and Su
-    2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP). In
-    addition, a record adds 1 to one count of the histogram of q, and a number in [0, p l²] to the
-    sum of q². l is a label's largest distance from the start. It adds semi-definite matrices of
-    Frobenius norms at most R₁², R² and C² to A₁, A₂ and B, and a gradient of length at most C. It
-    adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
+    neighbouring relation, if the bounds and settings are chosen without looking at the data.
+    Without a generator this also holds in machine arithmetic. With `groups`, neighbours differ in
+    all rows of one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong,
+    Roth and Su 2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP).
+    In addition, a record adds 1 to one count of the histogram of q. To the sum of q² it adds a
+    number in [0, p l²]; l is a label's largest distance from the start. It adds semi-definite
+    matrices of Frobenius norm at most R₁² to A₁, R² to A₂ and C² to B, and a gradient of length at
+    most C. It adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
 
     A person's record has one q, the length of the summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all its rows. A blank record adds 0 to every sum and enters no count. Rows
@@ -271,12 +271,12 @@ class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
-    (`label_share`). `tail_share` is for the private clip of the wide steps and the allowance for
+    (`label_share`). `tail_share` is for the private clip of the final steps and the allowance for
     bias. `curvature_share` and `long_share` are for two second moments of unclipped rows. Rows are
-    shortened until noise is small in the first, and less in the second. `moment_share` and
+    shortened until noise is small in the first moment, and less in the second. `moment_share` and
     `mean_share` are for the second moment of clipped gradients and for two traces. `final_share`,
-    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides residual scales, all
-    steps are wide, with equal parts of the final, scale and warm-up shares.
+    the rest, is split over the three final steps (10, 20 and 70 %). If noise hides residual scales,
+    all steps use the final steps' clip, with equal parts of the final, scale and warm-up shares.
     """
 
     end: ClassVar[str] = "wide"
@@ -300,7 +300,7 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """Sizes a_k = f_k/(f_1 + ... + f_k): the noise is that of one step with the sum of shares f."""
+    """Sizes a_k = f_k/(f_1 + ... + f_k): the noise is that of one step with all shares f."""
     return np.asarray(shares) / np.cumsum(shares)
 
 
@@ -332,7 +332,7 @@ def default_least_squares_settings(
 class LeastSquaresFit(DescentFit):
     """Released values of `least_squares_descent`."""
 
-    robust_start: FloatArray  # (p,), last iterate of the warm-up, where the wide steps begin
+    robust_start: FloatArray  # (p,), last iterate of the warm-up, where the final steps begin
     robust_start_variance: float  # of its private noise along a whitened coordinate
     cap: float  # R and R₁: what rows are shortened to in gradients, and in A₁
     short_cap: float
@@ -344,7 +344,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def moved(self) -> FloatArray:
-        """Change that the wide steps make to the parameters, (p,)."""
+        """Change of the parameters (p,) from `robust_start` to the last iterate."""
         return self.parameters - self.robust_start
 
     @property

@@ -56,8 +56,8 @@ class LinearRecords(Immutable):
         a_j = \mu_j + s_ju_j,\qquad b = a^\top\tilde x + \xi,\qquad
         \mathbb E[aa^\top] = \mathrm{diag}(s^2) + \mu\mu^\top
 
-    with u standard uniform (on ±3^{1/2}) or Gaussian, and ξ normal, clipped to
-    ± `label_noise_clip` standard deviations.
+    with u uniform on [-√3, √3] or standard Gaussian. ξ is normal, clipped to ± `label_noise_clip`
+    standard deviations.
 
     Parameters
     ----------
@@ -179,10 +179,10 @@ def simulate_noisy_sgd(
     ---------
     Neighbours differ in one replaced record at a fixed position. The record enters one gradient of
     norm at most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not
-    depend on the data. Then all iterates together satisfy Rényi privacy of every order α > 1 with ε
-    = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the gradient is unbounded
-    and there is no guarantee, whatever σ is. Settings share noise: `NoisySGDRuns.release` releases
-    only one setting.
+    depend on the data. Under these conditions all iterates together satisfy Rényi privacy of every
+    order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the
+    gradient is unbounded and there is no guarantee, whatever σ is. Settings share noise:
+    `NoisySGDRuns.release` releases only one setting.
 
     Source
     ------
@@ -214,7 +214,7 @@ def run_noisy_sgd(
     records : LinearRecords
         Law for the recorded population risk; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`. A norm `inf` needs row lengths from 1e-50 to 1e50, or 0.
+        As for :func:`simulate_noisy_sgd`. A norm `inf` needs row lengths of 0 or 1e-50 to 1e50.
 
     Guarantee
     ---------
@@ -262,8 +262,8 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and zero-out neighbours, since a blank's gradient still contains the
-        penalty.
+        for replace-one and zero-out neighbours, since the gradient of a blank record still contains
+        the penalty.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class NoisySGDRuns(Rebuilt):
             Refused if another setting was released before, this one has no noise, or any setting
             of the run has no clipping.
         neighbours : Neighbours
-            Replace-one or zero-out: records keep their places.
+            Replace-one or zero-out; under both, records keep their places.
         """
         relation = require_places(neighbours)
         noises, norms = np.broadcast_arrays(self.gradient_noise_stds[:, None], self.clip_norms)
@@ -364,11 +364,11 @@ def one_pass(  # type: ignore[no-untyped-def]
 ):
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
-    A setting is a pair of noise and norm; all norms at the first noise come first.
+    A setting is a pair of noise and norm; settings with the first noise come first.
 
-    Without rows each step draws d feature coordinates, a label noise and d noise coordinates,
-    in that order; with rows the d noise coordinates only. `clipped` (settings,) counts the steps
-    with a gradient longer than the norm.
+    If no rows are given, a step draws d feature coordinates, a label noise and d noise coordinates,
+    in that order. If rows are given, it draws only the d noise coordinates. `clipped` (settings,)
+    counts the steps with a gradient longer than the norm.
     """
     uniform, mean, std, target, label_noise_std, label_noise_clip, label_noise_square = law
     settings, dimension = iterate.shape

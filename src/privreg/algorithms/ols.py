@@ -20,7 +20,7 @@ class LeastSquares:
     Attributes
     ----------
     coefficients : ndarray, shape (p,)
-        Empirical minimiser.
+        Minimiser of the sum of squared residuals.
     standard_errors : ndarray, shape (p,)
         Estimated standard deviation of each coefficient about the population parameter.
     degrees_of_freedom : int

@@ -118,14 +118,14 @@ def step_block(  # type: ignore[no-untyped-def]
     in_range,
     steps_out,
 ):
-    """Compute the moves along each sample of a block.
+    """Compute how far each step of a block moves along its sample.
 
     `predictions` (sample_size, settings) use the parameters before the block. `gram` holds inner
     products of samples with samples. `noise_overlap` holds inner products of samples with
     directions of the private noise, and has no column if the block has no noise.
 
     Returns True if all rows and labels are in the range of `is_within_range`. If False is returned,
-    the moves are meaningless.
+    the computed moves are meaningless.
     """
     sample_size, settings = predictions.shape
     noisy = noise_overlap.shape[1] > 0
@@ -361,7 +361,7 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class Mechanism(Immutable):
-    """Settings of one-pass DP-GD with learning rates of one shape.
+    """Settings of one-pass DP-GD; their learning rates have a common shape.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
     adds noise of standard deviation `2 * clip_norm[g] * amplitude[g] * noise_shape`.
@@ -378,10 +378,10 @@ class Mechanism(Immutable):
     Guarantee
     ---------
     Each setting's output spends at most `budget` for data sets that differ in one sample (replace
-    one). Conditions: features are scaled and one setting is chosen without looking at these data,
-    and only the last iterate is released. The cost is computed from steps and noise (equation
-    (4.1)); a mechanism over its budget is refused. Settings share noise directions: only one
-    setting may be released. Risks along a run and comparisons of settings are not private.
+    one). Conditions: the features' scaling and the released setting are chosen without looking at
+    these data, and only the last iterate is released. The cost is computed from steps and noise
+    (equation (4.1)); a mechanism over its budget is refused. Settings share noise directions: only
+    one setting may be released. Risks along a run and comparisons of settings are not private.
 
     Source
     ------
@@ -448,8 +448,8 @@ def fit(
     """Run all settings of a mechanism over given samples, with shared private noise directions.
 
     Blocks of samples use matrix products: within a block, predictions depend on earlier samples
-    only through inner products that all settings share. A single setting, or a table of few
-    columns, goes sample by sample, which is faster. Both ways agree up to rounding.
+    only through inner products that all settings share. If there is one setting, or the data have
+    few columns, samples are taken one by one, which is faster. The results agree up to rounding.
 
     Parameters
     ----------
@@ -467,9 +467,9 @@ def fit(
 
     Guarantee
     ---------
-    Each row of the result spends at most the mechanism's budget in real arithmetic, for every
-    finite data set from subnormal to 1e308. Leaks through floating point are not covered. Exact
-    sums of integers cannot prevent such leaks, since only last iterates are private.
+    Each row of the result spends at most the mechanism's budget in real arithmetic, for every data
+    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered. Exact
+    sums of integers cannot prevent such leaks, since intermediate iterates are not private.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
@@ -516,7 +516,7 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Excess risk for an isotropic covariance: the law of `risk_path` at a cost independent of d.
+    r"""Excess risk for an isotropic covariance, with `risk_path`'s law at a cost independent of d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and
@@ -625,7 +625,7 @@ def isotropic_risk_paths_together(
 ) -> list[FloatArray]:
     """Run `isotropic_risk_path` for several mechanisms.
 
-    Each mechanism's risk has exactly the right law. Mechanisms share draws, but not samples: the
+    The law of each mechanism's risk is exact. Mechanisms share draws, but not samples, so that the
     joint law of their risks differs from that on shared samples.
     """
     dimension = require_count("dimension", dimension, least=3)
@@ -640,7 +640,7 @@ def isotropic_risk_paths_together(
 
 
 class _Runs(NamedTuple):
-    """Mechanisms for kernels: settings `bounds[i]` to `bounds[i + 1]` have column i of shapes."""
+    """Mechanisms for kernels: column i of the shapes is for settings `bounds[i]:bounds[i + 1]`."""
 
     step_shape: FloatArray
     noise_shape: FloatArray

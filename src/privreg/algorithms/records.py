@@ -43,11 +43,11 @@ PLAIN = (np.number, np.character)
 
 
 def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
-    """Names of persons, compared as given, independent of the other names.
+    """Names of persons; whether two names are equal does not depend on the other names.
 
-    Lists are never converted to an array of one type: there 1 and "1" would be one name, and so
-    would 2^53 and 2^53 + 1 beside a fraction. All names have one sortable type, which may include
-    `inf`, and none is missing. Error messages quote no names.
+    Lists are not converted to an array of one type, in which 1 and "1" could become one name, as
+    could 2^53 and 2^53 + 1 beside a fraction. All names must have one sortable type, and none may
+    be missing; `inf` is allowed. Error messages quote no names.
     """
     require_unmasked("groups", groups)
     names: NDArray[Any] = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
@@ -99,10 +99,10 @@ class Records(Rebuilt):
     """A data set as records of bounded rows.
 
     Rows longer than `feature_norm` are shortened together with their labels. Labels are then
-    clipped to `label_bound`. Each row is changed by itself. `groups` (n,) names each row's person,
-    for data sets in memory; by default every row is a record. With `common_width`, a `Point`
-    without a cap clips all rows at the same residual and weights long rows down. With
-    `clips_weighted` the weighted row's residual √w r is clipped, not the record's.
+    clipped to `label_bound`. The change of a row depends on that row alone. `groups` (n,) names
+    each row's person, for data sets in memory; by default every row is a record. With
+    `common_width`, a `Point` whose `cap` is None clips residuals at one width and gives long rows
+    less weight. With `clips_weighted`, the weighted residual √w r is clipped instead of r.
     """
 
     samples: Samples
@@ -159,7 +159,7 @@ class Records(Rebuilt):
     def chunks(
         self, most: int = ROWS_PER_CHUNK, given: Iterable[Chunk] | None = None
     ) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
-        """Bounded rows, and the first row of each record, or None if each row is a record.
+        """Bounded rows, and the index of each record's first row (None if each row is a record).
 
         If rows are not in memory, `given` may hold a part of them.
         """
@@ -186,11 +186,11 @@ class Records(Rebuilt):
     ) -> FloatArray:
         """Sum of `part(features, labels, starts)` over chunks, an array of the given shape.
 
-        A part is an array, or a function that returns the array for a slice of the rows. With a map
-        W, `part` gets the white rows first. With parameters θ, it gets residuals in place of
-        labels. For data sets in memory, the last θ's residuals and up to 256 MB of the last W's
-        rows are kept. Samples in parts are read and summed by several threads, or by their
-        executor. Parts are whole numbers, of at most 2⁴⁰ for each record, and the sum is exact.
+        `part` returns an array, or a function that returns the array for a slice of the rows. With
+        a map W, its first argument is the `WhiteRows`. With parameters θ, it gets residuals in
+        place of labels. For data sets in memory, the last θ's residuals and up to 256 MB of the
+        last W's rows are kept. Samples with several parts are summed by several threads, or by
+        their executor. A record adds whole numbers of size at most 2⁴⁰, so that the sum is exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -333,7 +333,7 @@ class WhiteRows(NamedTuple):
 def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
     """Rows Wᵀx, written to `out` if it has their shape.
 
-    Reuse of `out` saves time, since no block must wait for new memory. For an identity W, with
+    Reuse of `out` saves time, since no memory is allocated for a block. For an identity W, with
     which every whitening starts, the rows are the features themselves.
     """
     if out is None or out.rows.shape != features.shape:
@@ -354,7 +354,7 @@ def _is_identity(whitening: FloatArray) -> bool:
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
     """Sum (p,) of the records' mean rows, each shortened to at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x), by its first entry. `label_unit` appends labels, (p + 1,).
+    A weighted row √w(1, x) adds w(1, x). With `label_unit`, labels are appended: (p + 1,).
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
@@ -372,7 +372,7 @@ def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> Flo
 
 
 def length_histogram(records: Records, whitening: FloatArray, edges: FloatArray) -> FloatArray:
-    """Counts (len(edges) + 1,) of records by length: the root of the summed squares of rows Wᵀx.
+    """Counts (len(edges) + 1,) of records by length, the root of the summed squares of rows Wᵀx.
 
     A record adds 1 to one count; a record of zeros adds nothing.
     """
@@ -413,7 +413,7 @@ class Point(NamedTuple):
     ) -> FloatArray:
         """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
 
-        A record adds 1 to one count; a zero record adds 0. γ = `clip_norm` appends Σ min(‖g‖², γ²).
+        A nonzero record adds 1 to one count. With γ = `clip_norm`, Σ min(‖g‖², γ²) is appended.
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -435,9 +435,9 @@ class Point(NamedTuple):
         .. math::
             \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
-        At a common width zzᵀ is multiplied by min(1, √p/‖z‖), and the indicator tests the residual.
-        A record of several rows with gradient g and M = Σ zzᵀ adds M, or, if it is clipped,
-        (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
+        With a common width, zzᵀ is multiplied by min(1, √p/‖z‖), and the indicator tests the
+        residual. A record of several rows with gradient g and M = Σ zzᵀ adds M, or, if it is
+        clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -502,9 +502,9 @@ class Point(NamedTuple):
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
-        with Z_i the summed squares of record i. The second has R in place of R₁; both are (p, p). A
-        record adds positive semi-definite matrices of Frobenius norm at most R₁² and R², and a
-        vector of norm at most C.
+        where Z_i sums the squares of record i and q_i is its gradient's length. The second has R in
+        place of R₁; both are (p, p). A record adds positive semi-definite matrices of Frobenius
+        norm at most R₁² and R², and a vector of norm at most C.
         """
 
         cap: Any = self.cap
@@ -581,7 +581,7 @@ class RecordGradients:
     """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
     A row's gradient is leverage · residual · row; `vectors` holds the sums of a record's several
-    rows. `lengths` are compared with the clip; `norms` are 0 for absent records.
+    rows. `lengths` are compared with the clip; `norms` are 0 for blank records.
     """
 
     white: WhiteRows
@@ -593,7 +593,7 @@ class RecordGradients:
     starts: Starts
 
     def histogram(self, edges: FloatArray) -> FloatArray:
-        """Counts of the gradients' lengths over √p, without absent records."""
+        """Counts of the gradients' lengths over √p, without blank records."""
         lengths = _present(self.lengths, self.norms)
         return bin_counts(lengths / np.sqrt(self.white.rows.shape[1]), edges)
 
@@ -676,6 +676,6 @@ def _clip_factor(lengths: Rows, clip_norm: float) -> Rows:
 
 
 def _present(values: Rows, norms: Rows) -> Rows:
-    """Values of the records that are not absent."""
+    """Values of the records that are not blank."""
     kept = norms > 0
     return values if kept.all() else values[kept]

@@ -1,7 +1,7 @@
 """Data sets that are read in chunks of rows, and sums of clipped gradients.
 
-Rows are in arrays or are regenerated at every pass, so that a data set need not fit in memory.
-Norms that bound a row's influence always belong to the rows that enter a sum. The library's own
+Rows are in arrays or are regenerated at every pass, so that a data set need not fit in memory. The
+norms that bound a row's influence are always those of the rows that are summed. The library's own
 samples cannot change; samples of other classes are checked in every pass.
 """
 
@@ -111,7 +111,7 @@ class ArraySamples(Immutable):
 
     @classmethod
     def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
-        """Data set of finite arrays that no one else holds; they are not copied."""
+        """Data set of finite arrays to which nothing else refers; they are not copied."""
         found, features = object.__new__(cls), np.ascontiguousarray(features)
         features.flags.writeable = labels.flags.writeable = False
         found._keep(features, labels)
@@ -236,7 +236,7 @@ def rescaled(chunk: Chunk) -> Chunk:
     direction, and the length of a clipped gradient. A row shorter than 1e-50 is lengthened to
     1e-50, and its label divided by the same factor: :math:`\|x\|y` stays, and :math:`\|x\|^2\theta`
     is negligible beside it. A label beyond 1e110 is set to 1e110: its gradient is clipped either
-    way. Each row is changed by itself, independent of other rows.
+    way. The change of a row does not depend on other rows.
     """
     features, labels, norms = chunk
     if is_within_range(labels, norms):
@@ -284,7 +284,7 @@ class WeightedSamples(ArraySamples):
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
 
     Least squares on these rows is weighted least squares. A row of weight 0 holds only zeros. The 1
-    of an intercept is multiplied, too.
+    of an intercept is multiplied by √w̃, too.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -311,7 +311,7 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 def clipped_gradient_sum(
     chunks: Iterable[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    r"""Negative sum (p, lanes) of clipped gradients, and numbers (lanes,) of clipped rows.
+    r"""Negative sum (p, lanes) of clipped gradients at each column of θ; clipped rows (lanes,).
 
     .. math::
         -\sum_i \mathrm{CLIP}_\gamma\big(-\mathbf x_i r_i\big)
@@ -358,8 +358,8 @@ def sum_clipped(
 def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[Chunk]:
     """Chunks, rescaled so that clipped gradients do not overflow; unchanged if nothing is clipped.
 
-    If some clips are infinite and others finite, a row that needs rescaling raises ValueError:
-    nothing in such a run is private.
+    If some clips are infinite and others finite, a row that needs rescaling raises ValueError. Such
+    a run is not private, so the error may depend on rows.
     """
     clips = np.isfinite(clip_norm)
     for chunk in chunks:
@@ -415,7 +415,7 @@ def require_clip_norm(
 def require_run(
     mechanism: Any, kind: type[Any], samples: Samples, rng: np.random.Generator
 ) -> Samples:
-    """Data set with as many rows as the mechanism, whose type is checked, as is `rng`."""
+    """Data set with the mechanism's number of rows; checks the types of all arguments."""
     require_instance("mechanism", mechanism, kind)
     require_rng("rng", rng)
     samples = as_samples(samples)
@@ -446,7 +446,7 @@ def require_increasing(
 
 
 def require_places(neighbours: Neighbours | str) -> Neighbours:
-    """Replace-one or zero-out neighbours: in both, the other records keep their places."""
+    """Replace-one or zero-out neighbours; other relations would let records change places."""
     relation = Neighbours(neighbours)
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -463,7 +463,7 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clipping norm and noise of the released setting; all settings share noise."""
+    """Index, clipping norm and noise of the one released setting, since settings share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
         raise ValueError("setting must be of a run with finite clip norms, got infinite ones")

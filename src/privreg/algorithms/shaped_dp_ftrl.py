@@ -3,8 +3,8 @@ r"""One-pass DP-FTRL with shaped and correlated noise, and estimates of the resi
 .. math:: w_{t+1} = w_t - \eta\big(\mathrm{clip}_\psi(x_t(x_t^\top w_t - y_t)) + \xi_t\big),
     \qquad \bar w_N = \frac1N\sum_{t<N} w_t
 
-from w_0 = 0. Gradients are clipped to ψ in the norm √(gᵀΣ⁻¹g); noise N(0, (τψ)²Σ) makes up the
-increments ξ_t. Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
+from w_0 = 0. Gradients are clipped to ψ in the norm √(gᵀΣ⁻¹g); the ξ_t are combinations of draws
+from N(0, (τψ)²Σ). Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
 independent noise gives DP-SGD. Σ = I gives the usual algorithms.
 """
 
@@ -54,13 +54,13 @@ from privreg.privacy.release import USUAL, Diagnostic, Release
 
 
 def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
-    """Least noise multiplier τ = sγ/√(2ρ) at which all iterates of one pass together cost ρ.
+    """Least noise multiplier τ at which all iterates of one pass together cost ρ.
 
     Guarantee
     ---------
     For replace-one or zero-out neighbours, releasing every prefix sum of gradients clipped to ψ
-    with node noise τψ is ρ-zCDP. So are the iterates, which depend on these sums. ψ may depend on
-    earlier iterates and public rows if a node takes the largest ψ so far.
+    with node noise τψ is ρ-zCDP. The iterates are, too, since they depend on these sums. ψ may
+    depend on earlier iterates and public rows if a node's noise has the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -74,7 +74,7 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """Privacy budget that a run with τ spends; inverse of `shaped_noise_multiplier`."""
+    """zCDP budget spent at this noise multiplier; inverse of `shaped_noise_multiplier`."""
     ratio = _sensitivity(neighbours, correlation, steps) / noise_multiplier
     return Budget.half_square(ratio, neighbours=neighbours)
 
@@ -177,22 +177,22 @@ class ShapedMechanism(Rebuilt):
     clipping : FixedClip or ResidualClip
         Rule for the clip norm ψ.
     noise_multiplier : float
-        τ: noise divided by clip norm, both in the norm of Σ⁻¹, from 1e-12 to 1e12; or 0, which adds
-        no noise and gives no privacy.
+        τ, the noise's deviation divided by the clip norm, both in the norm of Σ⁻¹. From 1e-12 to
+        1e12; or 0, which adds no noise and gives no privacy.
     sample_size : int
         Public number N of rows, at least 2. The last row affects no released iterate.
 
     Guarantee
     ---------
-    The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`,
-    for replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and
-    for the tree only from nodes that enter a prefix. Rows used by `ResidualClip` and by Σ are
-    public and not covered.
+    The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`, for
+    replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and for
+    the tree only from nodes that enter a prefix. It does not cover the public rows that
+    `ResidualClip` and Σ use.
 
     Source
     ------
-    anon2024, Algorithm 1; the accounting is that of `shaped_budget`, since the constant of its
-    Theorem 4.1 covers zero-out but not replace-one neighbours.
+    anon2024, Algorithm 1; the accounting is that of `shaped_budget`, since the constant of the
+    paper's Theorem 4.1 covers zero-out but not replace-one neighbours.
     """
 
     covariance: NoiseCovariance
@@ -269,17 +269,17 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
 
-    Noise is scaled by the largest ψ so far. More noise makes larger residuals, and larger residuals
-    a larger ψ. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
+    Noise is scaled by the largest ψ so far. More noise makes residuals larger, and these make ψ
+    larger. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
 
     Parameters
     ----------
     per_residual : float
         C, from 1e-12 to 1e12: a bound on a feature vector's norm √(xᵀΣ⁻¹x).
     features : array_like, shape (m, d)
-        Public rows, which are not protected, at most 1e12 in size.
+        Public rows, which are not protected; their entries are at most 1e12 in size.
     labels : array_like, shape (m,)
-        Their labels, at most 1e12 in size.
+        Labels of the public rows, at most 1e12 in size.
 
     Source
     ------
@@ -297,7 +297,7 @@ class ResidualClip(Immutable):
         require_fields(self, labels=partial(within, shape=(len(self.features),)))
 
     def clip_norm(self, parameters: FloatArray) -> float:
-        """C l for the current parameters (d,); `inf` if beyond double precision."""
+        """Clip norm C l at the current parameters (d,); `inf` if beyond double precision."""
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = self.features @ parameters - self.labels
             scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))
@@ -357,9 +357,9 @@ def run_settings(
     """Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
     This is the loop of `shaped_dp_ftrl` for studies that compare settings. Each setting alone has
-    that function's law, but comparisons are not private. `inverse_norms` (settings, N) are
+    the law of that function, but comparisons are not private. `inverse_norms` (settings, N) are
     √(xᵀΣ⁻¹x) for each setting's Σ. `noise` (N - 1, d) are increments of standard normal noise in
-    the chosen correlation. `noise_scale` (settings, d) multiplies them: τψ times the root of a
+    the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part (`PublicCovariance`), with one
     multiplier per setting. At most `block` settings are run together, so that their state fits in
     the cache. Averages (settings, d) of settings that overflowed are `inf`.
@@ -566,13 +566,13 @@ def private_residual_scale(
     Guarantee
     ---------
     The estimate is (ε, δ)-DP for replacing one of these rows, if none of these rows is used
-    elsewhere. One group's mean moves from one bin to another, which changes two shares by 1/g each.
+    elsewhere. At most one group's mean moves to another bin, which changes two shares by 1/g each.
 
     Source
     ------
     anon2024, Algorithm 2, Option 2, after Karwa and Vadhan (2017), Lemma 2.3. As printed, lines 9
-    to 12 add noise only to shares below the threshold and drop those above, which would return an
-    almost empty bin without privacy; here the noisy share is compared, as in the lemma.
+    to 12 add noise only to shares below the threshold and drop those above. This would return an
+    almost empty bin without privacy. Here the noisy share is compared, as in the lemma.
     """
     rows, values = checked_data(features, labels, shape=(None, None))
     point = require_array("parameters", parameters, shape=(rows.shape[1],))

@@ -47,7 +47,7 @@ class NoisyValue:
     """Private statistic and the standard deviation of its noise.
 
     Symmetric matrices have noise as from `symmetric_noise`: uᵀEu has this deviation for each unit
-    vector u, entries off the diagonal 1/√2 of it. Other statistics have independent noise.
+    vector u, and entries off the diagonal have 1/√2 of it. Other statistics have independent noise.
     """
 
     value: FloatArray
@@ -72,7 +72,7 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
     Guarantee
     ---------
     ρ-zCDP by the Gaussian mechanism: add-remove changes the number by 1. Replace-one neighbours
-    share the number; zero-out neighbours do, too, if blanks are counted.
+    have equal numbers; zero-out neighbours do, too, if blanks are counted.
     """
     shares = SplitBudget(budget, rng)
     found = shares.number("number of records", 1.0, count * UNITS, 1.0, 1.0)
@@ -81,12 +81,12 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
 @dataclass
 class SplitBudget(Uncopied):
-    """Gaussian mechanisms that share one budget, with a list of what each has spent.
+    """Gaussian mechanisms that share one budget, with a list of the share that each has spent.
 
     The methods take the purpose, the share, and a sum over records in whole numbers. They also take
-    the largest norm of a record's part, and the divisor of the sum. The largest norm stands for 2²⁰
-    units of vectors and numbers, and for 2⁴⁰ units of matrices. Without a generator, noise is exact
-    and comes from the operating system's secure bits (`privreg.noise.exact`).
+    the largest norm of a record's part, and the divisor of the sum. In whole units, that norm is
+    2²⁰ for vectors and numbers, and 2⁴⁰ for matrices. Without a generator, noise is exact and comes
+    from the operating system's secure bits (`privreg.noise.exact`).
 
     Guarantee
     ---------
@@ -117,7 +117,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Spend a share ρ of the budget; return the least whole noise s with Δ² ≤ 2ρs²."""
+        """Spend a share ρ of the budget; return the least whole deviation s with Δ² ≤ 2ρs²."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -133,7 +133,7 @@ class SplitBudget(Uncopied):
     def histogram(
         self, what: str, share: float, counts: Any, square: int | None = None
     ) -> NoisyValue:
-        """Noisy counts; `square` is the squared sensitivity, for one-hot counts by default."""
+        """Noisy counts; `square` is the squared sensitivity, by default of one-hot counts."""
         square = (self.turns if square is None else square) * UNITS**2
         return self.gaussian_mechanism(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
@@ -158,14 +158,14 @@ class SplitBudget(Uncopied):
         return self.gaussian_mechanism(what, share, np.asarray(total), UNITS**2, bound / n)
 
     def matrix(self, what: str, share: float, total: Any, bound: float, n: float) -> NoisyValue:
-        """Noisy sum of asymmetric matrices, with an allowance for rows rounded by a unit."""
+        """Noisy sum of asymmetric matrices; its sensitivity allows for rows rounded by a unit."""
         reach = UNITS**2 + (isqrt(len(total)) + 1) * UNITS
         return self.gaussian_mechanism(what, share, total, self.moves * reach**2, bound / UNITS / n)
 
     def gaussian_mechanism(
         self, what: str, share: float, total: Any, square: int, size: float
     ) -> NoisyValue:
-        """Noisy sum; `square` is its squared sensitivity in whole units, `size` is 2²⁰ units."""
+        """Noisy sum; `square` is its squared sensitivity in whole units; 2²⁰ units are `size`."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
             noise = rounded_normals(total.shape, std=std)
@@ -181,7 +181,7 @@ THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
-    """Inverse root of a shrunk second moment, and the weight of the noisy one in it."""
+    """Inverse root of a shrunk second moment, and the weight of the noisy moment in it."""
 
     root: FloatArray
     weight: float
@@ -201,7 +201,7 @@ def whiten(gram: NoisyValue) -> Whitening:
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
     """Inverse of a noisy curvature, shrunk by its known noise, with small eigenvalues raised.
 
-    `slope` in (0, 1] is the mean eigenvalue under Gaussian residuals.
+    `slope` in (0, 1] is the curvature's mean eigenvalue under Gaussian residuals.
     """
     matrix = (curvature.value + curvature.value.T) / 2
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.25 * slope, 1.5))
@@ -213,8 +213,8 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """Noisy curvature of mean near 1, shrunk by its known noise, with small eigenvalues raised.
 
-    The least share of the mean is 5e² for noise of edge e, within [1/5, 1]: noise must not make
-    steps long. With `thin`, visibly smaller eigenvalues stay small, which lengthens intervals.
+    Eigenvalues are at least 5e² (kept in [1/5, 1]) times the mean for noise of edge e: noise must
+    not make steps long. With `thin`, visibly smaller ones stay small; intervals get longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -264,12 +264,12 @@ LONGEST, EDGE = 20.0, 0.2
 
 
 def scale_edges(label_bound: float) -> FloatArray:
-    """Grid of residual scales: from 4 label bounds down by 34 factors √2."""
+    """Grid of residual scales: from 4 label bounds down, 34 times by a factor √2."""
     return label_bound * 4.0 * 2.0 ** (np.arange(-SCALE_BINS, 1) / 2)
 
 
 def length_edges(feature_norm: float) -> FloatArray:
-    """Grid of row lengths by factors 2^(1/4), from below 1/256 to 2 times the declared bound."""
+    """Grid of row lengths by factors 2^(1/4), from 1/256 of the declared bound to twice it."""
     return feature_norm * 2.0 ** (np.arange(-32, 5) / 4)
 
 
@@ -292,9 +292,9 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
         \hat s = \arg\min_s \sum_k \Big(\frac{h_k}n - p_k(s)\Big)^2, \qquad
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
-    Bins that no candidate reaches add the same noise to all candidates, so that a full grid costs
-    no accuracy. Outliers lie in such bins. Edges are the upper ends of all bins but the last; the
-    scale is between the second edge and the last.
+    Bins that no candidate reaches add the same noise to every candidate's sum, so that a full grid
+    costs no accuracy. Outliers lie in such bins. Edges are the upper ends of all bins but the last;
+    the scale is between the second edge and the last.
     """
     candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
     score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
@@ -302,7 +302,7 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 
 
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
-    """True if the noise of a histogram hides the scale, by public numbers alone.
+    """True if the noise of a histogram hides the scale; depends on public numbers alone.
 
     The right scale beats a distant one by ‖p - p'‖²/2, about 0.18, in half the sum of squares. The
     noise in that difference is ‖p - p'‖ s/n, about 0.6 s/n. The largest of about 17 such draws is
@@ -382,7 +382,7 @@ class StartSettings:
 
     @property
     def gram_shares(self) -> list[float]:
-        """`gram_share` by round, in proportion 1, 2, 3, ...: the first rounds only prepare."""
+        """Parts of `gram_share` by round, as 1 : 2 : 3 : ...; the first rounds only prepare."""
         rounds = self.gram_rounds
         shares = self.gram_share * np.arange(1, rounds + 1) * 2 / (rounds * (rounds + 1))
         return [float(each) for each in shares]
@@ -423,10 +423,10 @@ class DescentFit:
 class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
-    With an intercept the start releases the sum of rows. If labels are included, they are scaled to
-    the bound 2 `feature_norm`, and a record's norm is at most √5 `feature_norm`. Released, too, are
-    histograms of row lengths, and of residuals at the start and after each warm-up step; Gram
-    matrices of rows of length at most R; and, for the steps, sums of gradients clipped to γ.
+    With an intercept the start releases the sum of rows. If labels are appended, they are scaled to
+    the bound 2 `feature_norm`, so that a record's norm is at most √5 `feature_norm`. The fit also
+    releases histograms of row lengths, and of residuals at the start and after each warm-up step.
+    It releases Gram matrices of rows of length at most R and sums of gradients clipped to γ.
     """
 
     settings: StartSettings
@@ -451,7 +451,7 @@ class Descent:
         self.noise_stds: list[float] = []
 
     def whiten(self) -> Whitening:
-        """Compute W in rounds of private second moments, each in the last round's coordinates."""
+        """Compute W from rounds of private second moments, each in the coordinates of the last."""
         records, settings = self.records, self.settings
         share = settings.norm_share + settings.label_share
         norm_share = settings.norm_share / 2 if self.intercept else share
@@ -507,7 +507,7 @@ class Descent:
         return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
-        """Values of a `DescentFit`; of the steps, only those from number `first` on."""
+        """Values of a `DescentFit`, without the steps before number `first`."""
         return {
             "iterates": np.array(self.iterates),
             "whitening": self.whitening,
@@ -553,7 +553,7 @@ class Descent:
 def _weighted_mean(mean: NoisyValue) -> NoisyValue:
     """Mean weight, then the weighted mean row, from a noisy mean of w(1, x).
 
-    If noise hides whether the mean weight is less than 1, it is taken for 1. Otherwise, if noise
+    If noise hides whether the mean weight is less than 1, it is taken as 1. Otherwise, if noise
     hides whether it is more than 0, the mean row is 0, the middle of the bounds. The noise of the
     quotient is bounded from above, for a mean in [-1, 1].
     """

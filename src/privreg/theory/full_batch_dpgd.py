@@ -123,7 +123,7 @@ class GradientDescentLaw(Immutable):
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
         """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)), A^(t) = Σ_{s<t} M^2s, shape (..., p, p).
 
-        M is as in `mean`; the second time is the first by default.
+        M is as in `mean`. If the second time is omitted, it equals the first.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
@@ -154,7 +154,7 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            Of coordinate j of θ^(l): mean minus θ̂_j times the row sum of W, and covariance over l.
+            For coordinate j: mean of θ_j^(l) minus θ̂_j times row sum l of W; covariance over l.
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -192,7 +192,7 @@ def gradient_descent_law(
     moment : array_like, shape (p,)
         Xᵀy.
     sample_size, step_size, gradient_noise_std, start
-        n, η, λ and θ_0, 0 by default.
+        n, η, λ and θ_0; the start is 0 by default.
 
     Source
     ------
@@ -243,7 +243,7 @@ def clipping_bound(
     Returns
     -------
     probability, fraction : float
-        min(1, sum), and the exact expected share of clipped gradients along the unclipped path.
+        Bound min(1, sum), and exact expected share of clipped gradients along the unclipped path.
 
     Source
     ------
@@ -352,21 +352,21 @@ def no_clipping_ratios(
 
 
 def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
-    r"""Constant c_0 that suffices with probability 1 - β in the linear-Gaussian model, shaped as n.
+    r"""Constant c_0 that suffices with probability 1 - β in the linear-Gaussian model, for each n.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
     Parameters
     ----------
     sample_size : array_like, shape (...)
-        n, at least 1; the lemma requires a constant times p + ln(1/β).
+        n, at least 1; the lemma requires at least a constant times (p + ln(1/β)).
     steps, failure
         T, and β in (0, 1).
 
     Source
     ------
-    brown2024, Lemma 2.6. Its proof gives the 12 only as p grows (about 41 at p = 2); the statement
-    holds with a wide margin all the same.
+    brown2024, Lemma 2.6. Its proof gives the factor 12 only as p grows (about 41 at p = 2). The
+    statement nevertheless holds, with a wide margin.
     """
     rows = require_real("sample_size", sample_size, least=1, most=2.0**53)
     steps = require_count("steps", steps)
@@ -411,8 +411,8 @@ def no_clipping_demand(
 
     Source
     ------
-    brown2024, Lemma 2.5 with λ of Lemma 2.1. As printed the lemma has σ for max(σ, 1), which its
-    proof needs: it bounds c_0 by c_0 σ.
+    brown2024, Lemma 2.5 with λ of Lemma 2.1. The lemma prints σ for max(σ, 1). Its proof needs
+    max(σ, 1), since it bounds c_0 by c_0 σ.
     """
     require_scales(constant=constant, step_size=step_size, rho=rho, label_noise_std=label_noise_std)
     failure = require_number("failure", failure, above=0, below=1)

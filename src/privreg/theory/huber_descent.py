@@ -23,7 +23,7 @@ def privacy_covariance(
     start_covariance: FloatArray,
     curvature_noise: float = 0.0,
 ) -> FloatArray:
-    r"""Second moment of the last iterate about the minimiser, due to private noise and start.
+    r"""Second moment of the last iterate about the minimiser, due to private noise and the start.
 
     .. math::
         V_t = (I - S_t A) V_{t-1} (I - S_t A)^\top + \lambda_t^2 S_t S_t^\top
@@ -58,8 +58,8 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
         \qquad w = \gamma/\|\mathbf x\|
 
     A curvature A of condition number 4.5e15 or more is refused: rounding would give a singular
-    matrix a meaningless inverse. Huber (1967); Schweppe's generalised M-estimators have such
-    widths.
+    matrix a meaningless inverse. Source: Huber (1967). These widths are those of Schweppe's
+    generalised M-estimators.
     """
     if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
         raise ValueError("curvature must be invertible, got a singular matrix")
@@ -130,7 +130,7 @@ def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generato
 def shrink_to_identity(
     noisy: FloatArray, *, noise_std: float, scale: float | None = None
 ) -> Shrunk:
-    """`shrink_to` a multiple of the identity, by default the mean of the diagonal."""
+    """`shrink_to` with a multiple of the identity as target; by default the diagonal's mean."""
     p = len(noisy)
     centre = np.trace(noisy) / p if scale is None else scale
     return shrink_to(centre * np.eye(p), noisy, noise_std=noise_std)

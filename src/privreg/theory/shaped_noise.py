@@ -9,9 +9,9 @@ each direction. The noise then adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` 
 where η²V is the variance that unit white noise gives to the sum of the iterates. The paper bounds P
 as if the noise of different steps were independent; the three factors V here are exact.
 
-The paper states its bounds up to constants and powers of log N. Here these factors are 1, so that
-only slopes, orders and ratios are meaningful. For exponential decay, logarithms are negligible only
-from N = 1e60 on. Horizons Nη from 1e-100 to 1e112 are therefore allowed.
+The paper states its bounds up to constants and powers of log N. Here the constants and powers are
+set to 1, so that only slopes, orders and ratios are meaningful. For exponential decay, logarithms
+are negligible only from N = 1e60 on. Horizons Nη from 1e-100 to 1e112 are therefore allowed.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
-    with the second moments m_{t,i} of w_t - w* in direction i, and ρ = 1 - ηλ. The risk is infinite
-    if the step is so large that m overflows.
+    where m_{t,i} is the second moment of w_t - w* in direction i, and ρ = 1 - ηλ. The risk is
+    infinite if the step is so large that m overflows.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ def private_risk(
     noise_std : float
         σ, noise multiplier times clip norm; may be 0.
     decoder : array_like, shape (steps,), optional
-        β of Toeplitz-correlated noise, as in `toeplitz_factor`. The tree by default.
+        β of Toeplitz-correlated noise, as in `toeplitz_factor`; tree noise by default.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape, std = _noise(lam, covariance, noise_std)
@@ -232,7 +232,7 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
 
     .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
 
-    The noise multiplier that keeps a budget grows with the encoder's sensitivity.
+    At a fixed budget, the noise multiplier is proportional to the encoder's sensitivity.
 
     Parameters
     ----------
@@ -388,7 +388,7 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
 
     Source
     ------
-    anon2024, Corollary 4.3 and what follows it.
+    anon2024, Corollary 4.3 and the text after it.
     """
     a = require_real("horizon", horizon, least=1e-100, most=1e112)
     cutoff = decay.cutoff(a)
@@ -410,7 +410,7 @@ class BoundParts(NamedTuple):
 def identity_bound(
     decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
-    r"""Bound for Σ = I if ‖w_0 - w*‖, the label noise and the residual estimates are at most 1.
+    r"""Risk bound for Σ = I if ‖w_0 - w*‖, label noise and residual estimates are at most 1.
 
     .. math:: \frac1{N\eta} + \Big(\frac1N + \frac1{N^2\eta}\Big) D + \tau^2\eta D,
         \qquad D = D(N\eta)
@@ -418,7 +418,7 @@ def identity_bound(
     Parameters
     ----------
     decay : Decay
-        Eigenvalues of the features' covariance.
+        Eigenvalues of the features' covariance; D is their `effective_dimension`.
     sample_size : float
         N.
     step_size : array_like, shape (...)
@@ -436,11 +436,11 @@ def identity_bound(
 def designed_bound(
     decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
-    r"""Bound for Σ = H + I/(Nη), the population version of the public-data design.
+    r"""Risk bound for Σ = H + I/(Nη), the population version of the public-data design.
 
     .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
-    where the dots are the first two terms of `identity_bound`; parameters are as there.
+    The dots stand for the first two terms of `identity_bound`, which has the same parameters.
 
     Source
     ------
@@ -460,10 +460,10 @@ def general_bound(
     clip_norm: float,
     label_noise_std: float,
 ) -> BoundParts:
-    r"""Bound for any Σ that shares H's eigenvectors, at the cutoff k ≥ 1 with the least sum.
+    r"""Risk bound for any Σ with the eigenvectors of H, minimised over the cutoff k ≥ 1.
 
     With Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞}, R = H_{0:k}^{-1} + N²η²H_{k:∞} and
-    Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ, and the scale σ_z of the features 1,
+    Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ, and features of scale σ_z = 1,
 
     .. math::
         \frac{\|w^*\|^2_{H_{0:k}^{-1}}}{\eta^2N^2} + \|w^*\|^2_{H_{k:\infty}}
@@ -594,7 +594,7 @@ def designed_exponent(decay: Number, *, epsilon_power: Number | int = 0) -> Numb
 
 
 def identity_threshold(decay: Number) -> Number:
-    """Least p at which Σ = I has the non-private rate if ε = N^p: r/(2+2r) (Corollary 4.4)."""
+    """Least p in ε = N^p at which Σ = I has the non-private rate: r/(2+2r) (Corollary 4.4)."""
     return nonprivate_exponent(decay) / 2
 
 
@@ -610,12 +610,12 @@ def _checked_decay(decay: Number) -> Number:
 
 
 def switch_points() -> dict[str, Fraction]:
-    """Whole decay exponents r at which two rates are equal, so that their order changes.
+    """Integer decay exponents r at which two rates are equal, so that their order changes.
 
     `better`: the designed Σ's exponent passes that of Σ = I at constant ε. `branch` and
     `threshold`: the maximum in `designed_exponent` at constant ε, and in `designed_threshold`,
-    changes branch. `threshold_better`: `designed_threshold` falls below `identity_threshold`. The
-    first is in Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
+    changes branch. `threshold_better`: `designed_threshold` falls below `identity_threshold`.
+    `better` is in Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
     """
 
     def first(gap: Callable[[Fraction], Fraction]) -> Fraction:

@@ -101,7 +101,7 @@ def stationary_upper_bound(
 
     Source
     ------
-    choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text has lost the root of
+    choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text omits the root of
     ηR².
     """
     values, eta, moment = _contracting(eigenvalues, step_size)
@@ -136,8 +136,8 @@ def stationary_lower_bound(
     Source
     ------
     choquettechoo2024, Theorem C.18, halved: the paper prints a bound on
-    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) it is
-    false at small steps, where the exact excess risk tends to half of it.
+    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) the
+    printed bound is false at small steps, where the exact excess risk tends to half of it.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -163,8 +163,8 @@ def universal_lower_bound(
     eigenvalues, step_size, label_noise_std
         λ, η and ζ as in `stationary_lower_bound`.
     noise_multiplier, clip_norm : float
-        Noise standard deviation z divided by the sensitivity γG, :math:`1/\sqrt{2\rho}`, and the
-        largest change G of a gradient by one record; may be 0.
+        z = :math:`1/\sqrt{2\rho}`, the noise's standard deviation divided by the sensitivity γG;
+        and G, the largest change of a gradient by one record. Both may be 0.
 
     Source
     ------
@@ -323,14 +323,14 @@ class SectorProgram:
     def optimise(
         self, start: ArrayLike, *, tolerance: float = 1e-6, most_rounds: int = 30
     ) -> ConvexBound:
-        r"""Optimise correlation, :math:`|B|^2\propto\psi^{-1/2}`, and multiplier in turn, locally.
+        r"""Optimise :math:`|B|^2\propto\psi^{-1/2}` and the multiplier in turn, to a local optimum.
 
         Parameters
         ----------
         start : array_like, shape (n,)
             First |B|², as in `bound`.
         tolerance : float
-            The search stops at a round that lowers the bound by less than this, relatively.
+            Relative decrease of the bound per round below which the search stops.
         most_rounds : int
 
         Warns
@@ -429,10 +429,10 @@ def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, floa
     r"""Multiplier of least cost, and the largest share of this cost that another could save.
 
     With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. Newton's steps
-    minimise t times the cost Σ c ψ, c = `load`, with logarithms of the constraints λ_s > 0 and
+    minimise t times the cost Σ c ψ, c = `load`, less the logarithms of the constraints λ_s > 0 and
     :math:`\sum_{s\ne0}\lambda_s<\lambda_0`; they are the same in any units of λ and of the
-    frequencies. At the centre of t the cost is at most the number of constraints over t above the
-    least (Boyd and Vandenberghe, 2004, Section 11.2).
+    frequencies. At the minimum for t, the cost exceeds the least by at most the number of
+    constraints over t (Boyd and Vandenberghe, 2004, Section 11.2).
     """
     least = float(sector.alpha.min())
     if least <= 0:

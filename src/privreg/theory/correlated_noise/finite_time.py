@@ -1,7 +1,7 @@
 """Excess risk of Noisy-FTRL after a given number of steps, and the best step size.
 
 The noise is calibrated to the sensitivity over the steps that are run. Nothing is clipped:
-gradients are assumed to have norm at most `clip_norm`, as in the event of the paper's Section 2.3.
+gradients are assumed to have norm at most `clip_norm`, as on the event in the paper's Section 2.3.
 The paper's step sizes need impractically many steps; these curves hold for any number of steps.
 """
 
@@ -82,8 +82,8 @@ def error_curve(
     step_size : float
         η. An unstable step gives growing errors; it is refused if they overflow.
     coefficients : array_like, shape (at most steps,)
-        Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and coefficients below 1e-280
-        of the largest, are 0.
+        Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and those below 1e-280 of the
+        largest, count as 0.
     steps : int
         T.
     initial_error : array_like, shape (d,), optional
@@ -130,7 +130,7 @@ def tune_step_size(
 
     A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
     between the neighbours of the best point refines it to 0.1 %. If the least step is the best, as
-    under heavy noise, the grid goes on below it until the risk equals the start's.
+    under heavy noise, the grid is extended below it until the risk equals the start's.
 
     Parameters
     ----------
@@ -141,14 +141,14 @@ def tune_step_size(
     correlations : callable
         `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Noise deviation divided by sensitivity, 1/√(2ρ); largest change of a gradient by one record;
-        standard deviation of the label noise. Each may be 0.
+        Noise deviation divided by sensitivity, that is 1/√(2ρ); largest change of a gradient by one
+        record; standard deviation of the label noise. Each may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 
     Source
     ------
-    choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this.
+    choquettechoo2024, Section 2.3 and Corollaries D.14 and D.15, which bound this risk.
     """
     highest = 0.999 * stability_limit(eigenvalues)
     values = np.ascontiguousarray(eigenvalues, dtype=float)
@@ -233,7 +233,7 @@ def final_excess_risk(
     initial_error: FloatArray,
     label_noise_std: float = 0.0,
 ) -> float:
-    """Excess risk after the last step, with noise for the sensitivity over all steps."""
+    """Excess risk after the last step, with noise calibrated to the sensitivity over all steps."""
     coefficients, squared = correlations(steps, step_size)
     curve = _curve(eigenvalues, step_size, coefficients, steps, initial_error)
     std = noise_multiplier * clip_norm * squared**0.5

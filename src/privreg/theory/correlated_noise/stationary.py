@@ -1,10 +1,10 @@
-r"""Exact excess risk of Noisy-FTRL in the limit of many steps, for means and Gaussian features.
+r"""Exact limit of Noisy-FTRL's excess risk, for mean estimation and for Gaussian regression.
 
 .. math:: \theta_{t+1} = \theta_t - \eta\Big(x_t(x_t^\top\theta_t - y_t)
     + \sum_{\tau\le t}\beta_\tau w_{t-\tau}\Big),\qquad x_t\sim N(0,H),\quad
     y_t - x_t^\top\theta^*\sim N(0,\zeta^2),\quad w_t\sim N(0,\sigma^2I)
 
-Batch size 1, one pass, no clipping. The excess risk is
+Batches have one sample; there is one pass and no clipping. The excess risk is
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2 = q/2`, as in the paper's equation
 (8); its Appendix C calls q the suboptimality. Rates (step size times curvature) and dampings are at
 least 1e-20, to admit the very small step sizes of Theorem D.13.
@@ -71,7 +71,7 @@ class StationaryNoise:
     variance_law: Callable[[FloatArray], FloatArray]
 
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
-        """Variance c(b) of the noise along directions, relative to independent noise.
+        """Variance c(b) of the noise along directions of rate b, relative to independent noise.
 
         The rates b, step size times curvature, are at least 1e-20 and at most 1.
         """
@@ -170,10 +170,9 @@ def stationary_error(
 
     Notes
     -----
-    The second moments S of the error obey, for Gaussian features,
-    :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH + \mathrm{tr}(HS)H`. Noise correlated with the iterate
-    enters only through its conditional mean, which follows the averaged dynamics.
-    The formula is the fixed point of
+    Gaussian features satisfy, with the error's second moments S, :math:`\mathbb E[xx^\top Sxx^\top]
+    = 2HSH + \mathrm{tr}(HS)H`. Noise correlated with the iterate enters only through its
+    conditional mean, which follows the averaged dynamics. The formula is the fixed point of
 
     .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
         + \eta^2\lambda_j(q+\zeta^2) + \eta^2\sigma^2c_j.
@@ -187,8 +186,8 @@ def stationary_error(
 
     Source
     ------
-    The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments, which the
-    paper does not solve.
+    The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments. The paper
+    does not solve for it.
     """
     values, eta = checked_spectrum(eigenvalues, step_size, overshoots=True)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -296,20 +295,21 @@ def least_private_excess_risk(
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    `toeplitz.mean_estimation_optimal` attains it. The noise multiplier z = :math:`1/\sqrt{2\rho}`
-    is the ratio of the noise to the sensitivity of the whole release.
+    `toeplitz.mean_estimation_optimal` attains it. K(k) is the complete elliptic integral of modulus
+    k. The noise multiplier z = :math:`1/\sqrt{2\rho}` is the ratio of the noise to the whole
+    release's sensitivity.
 
     Parameters
     ----------
     step_size : array_like, shape (...)
         η, at least 1e-20 and at most 1; may be empty.
     noise_multiplier, clip_norm : float
-        Noise standard deviation divided by the sensitivity γG, and the largest change G of a
-        gradient by one record; may be 0.
+        z, the noise's standard deviation divided by the sensitivity γG; and G, the largest change
+        of a gradient by one record. Both may be 0.
 
     Source
     ------
-    choquettechoo2024, equation (19) and what follows it, times ½. The printed minimum writes
+    choquettechoo2024, equation (19) and the text after it, times ½. The printed minimum writes
     :math:`\sigma_{dp}^2` for :math:`1/(2\rho)`.
     """
     eta = _rates("step_size", step_size)
@@ -445,7 +445,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
     r"""Quadrature over a period, for even functions with finest details of a given width at 0.
 
-    Gauss-Legendre panels have equal widths up to half that width, and geometric widths up to π.
+    The first Gauss-Legendre panel is half as wide; the edges of the others are geometric up to π.
 
     Parameters
     ----------
@@ -475,7 +475,7 @@ def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> Floa
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and a step size η with ηλ from 1e-20 to 1, or more on request."""
+    """Eigenvalues λ, shape (d,), and step size η; ηλ is from 1e-20 to 1, or more on request."""
     values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)

@@ -6,7 +6,7 @@ Homogenised SGD is the diffusion
 
 which one-pass noisy SGD with d coordinates and step γ(k/d)/d follows at time t = k/d. If the risk
 is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ. The
-mean risk also follows from Volterra equations. `mean_risk` is for the discrete steps.
+mean risk also follows from Volterra equations. `mean_risk` gives the risk of the discrete steps.
 """
 
 from __future__ import annotations
@@ -182,8 +182,8 @@ class HomogenisedSGD(Computed):
     The mean has a closed form. The variances are solved once, over the distinct eigenvalues only,
     by Radau collocation of order 23: each panel reduces to one linear system for the risk. Panels
     are cut until the rate, its integral and the fastest decay are nearly polynomials on each.
-    Between nodes variances are interpolated, to about 1e-11 of the variance. A law that needs more
-    than 1e6 panels is refused.
+    Variances between nodes are interpolated with a relative error of about 1e-11. A law that needs
+    more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -400,8 +400,8 @@ def mean_risk(
     step_sizes : array_like, shape (n,)
         Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
     gradient_noise_std, kurtosis : float
-        Standard deviation σ of the gradient noise, which may be 0, and β, from 1 to 1e12: 3 for
-        Gaussian features (which may be rotated freely), 9/5 for uniform features.
+        Standard deviation σ of the gradient noise, which may be 0, and kurtosis β from 1 to 1e12:
+        3 for Gaussian features (which may be rotated freely), 9/5 for uniform features.
 
     Source
     ------
@@ -453,12 +453,12 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     ----------
     problem : RidgeRegression
     rate, gradient_noise_std : float
-        Scaled rate γ = d η, or 0 for the limit of small rates, and standard deviation σ of the
-        gradient noise, which may be 0.
+        Scaled rate γ = d η, which is 0 for the limit of small rates; and standard deviation σ of
+        the gradient noise, which may be 0.
 
     Source
     ------
-    The fixed point of lin2025, equation (6), which the paper does not print.
+    The fixed point of lin2025, equation (6). The paper does not print it.
     """
     rate, std = require_scales(zero=True, rate=rate, gradient_noise_std=gradient_noise_std)
     moving = problem.eigenvalues > 0
@@ -522,7 +522,7 @@ def solve_volterra(
     Warns
     -----
     AccuracyWarning
-        If the estimated error exceeds `rtol`: more `intervals` are needed.
+        If the estimated error exceeds `rtol`, so that more `intervals` are needed.
 
     Source
     ------
@@ -779,7 +779,7 @@ def _convolve(kernel: FloatArray, source: FloatArray, step: float) -> FloatArray
 def _inverse_integral(
     schedule: RateWithIntegral, integral: FloatArray, horizon: float
 ) -> FloatArray:
-    """Times at which the integrated rate takes the given values, to some ulp of times or values."""
+    """Times at which the integrated rate takes given values, to a few ulp of times or values."""
     low, high = np.zeros(integral.size), np.where(integral > 0.0, horizon, 0.0)
     time = 0.5 * (low + high)
     turn = 0

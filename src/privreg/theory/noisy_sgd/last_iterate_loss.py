@@ -49,7 +49,7 @@ def fixed_order_divergence(
         C_k = (1-\eta_k\delta)I - \eta_ka_ka_k^\top
 
     Replacing the record changes the covariance by a matrix of rank four; only these four directions
-    are carried along. The cost is O(n d²) for all positions, and one factorisation per release.
+    are propagated. The cost is O(n d²) for all positions, and one factorisation per release.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def fixed_order_divergence(
     -------
     ndarray, shape (r, p, 2)
         D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or an absolute
-        1e-9, else refused. 0 if the release comes before the position; `inf` if the mixture
+        1e-9; others are refused. 0 if the release comes before the position; `inf` if the mixture
         covariance is not positive definite.
 
     Guarantee
@@ -162,11 +162,11 @@ def shuffled_hidden_state_loss(
     Guarantee
     ---------
     Neighbours are replace-one, only the last iterate is released, and the records' order is
-    shuffled and secret. One condition can fail under clipping: a step on any record must contract
-    by L = 1 - ηλ, as for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). Then "contraction"
-    holds by privacy amplification by iteration, and so does "reconstruction", which is never
-    smaller. A clipped full gradient is in general not the gradient of such a loss. For clipped SGD
-    this is therefore a comparison and not a guarantee.
+    shuffled and secret. If, in addition, a step on any record contracts by the factor L = 1 - ηλ,
+    "contraction" holds by privacy amplification by iteration; "reconstruction" is never smaller,
+    and so holds too. Steps contract for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). A
+    clipped gradient is in general not that of such a loss: for clipped SGD both are comparisons,
+    not guarantees.
 
     Source
     ------

@@ -5,9 +5,9 @@ the diffusion approximates noisy SGD is a conjecture. No number bounds a mechani
 neighbouring data sets. The diffusion's variance includes sampling noise of the other records, which
 an adversary may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
-One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All else is
-diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both data sets,
-plus a rank-two matrix, so that a divergence costs O(d).
+One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All other
+changes are diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both
+data sets, plus a rank-two matrix, so that a divergence costs O(d).
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ def release_loss(
         Law of the records; `estimated_population` of the records by default. A law computed from
         the records is not private.
     shuffled : bool
-        If True, records are visited in a random order, and the loss is a mixture over the position.
-        If False, each record keeps its place.
+        If True, records are visited in a random order, and the loss is that of a mixture over the
+        position. If False, each record keeps its place.
     finest : float, optional
         For the quadrature over positions: panel width next to 0 and to the release times; 1/d by
         default. It has no effect if records keep their places.
@@ -240,11 +240,11 @@ def last_iterate_divergence(
     -------
     float
         0 if t < s; `inf` if the mixture covariance is not positive definite. Accurate to a relative
-        1e-6 or an absolute 1e-9, else refused.
+        1e-6 or an absolute 1e-9; other results are refused.
 
     Guarantee
     ---------
-    None: an approximation by a conjecture, for one pair of records.
+    None: an approximation that rests on a conjecture, for one pair of records.
 
     Source
     ------
@@ -306,9 +306,9 @@ def iterates_divergence(
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
 
-    a Gaussian integral over the two residuals, which are linear in Y. D is at least the divergence
-    of Z alone. With "paper", Y is dropped (the paper's claim that only the suffix counts), and the
-    direction is reversed.
+    which is a Gaussian integral over the two residuals, since these are linear in Y. D is at least
+    the divergence of Z alone. With "paper", Y is dropped (the paper's claim that only the suffix
+    counts), and the direction is reversed.
 
     Source
     ------
@@ -359,8 +359,8 @@ def shuffled_loss(
         \varepsilon_\alpha = \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T
         + \frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
-    The other positions come after the release and cost nothing. The loss is an upper bound on the
-    mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
+    Positions after the release, of total weight T - Σ w_j, cost nothing. The loss is an upper bound
+    on the mixtures' divergence, since :math:`p^\alpha q^{1-\alpha}` is jointly convex.
 
     Parameters
     ----------
@@ -408,10 +408,10 @@ def position_quadrature(
 ) -> tuple[FloatArray, FloatArray]:
     """Quadrature over positions up to the last release, with fine panels at 0 and before releases.
 
-    As a function of the position, the loss changes over a few steps at 0, where the state has no
-    spread yet. It does so before each release, too. Between neighbouring breaks the panels double
-    in width from both ends; each has a Gauss-Legendre rule. The loss grows with the square of the
-    rate, so panels are halved until the rule integrates this square accurately.
+    The loss changes within a few steps of position 0, where the state has no spread yet, and just
+    before each release. Between two such points, panels double in width from both ends; each has a
+    Gauss-Legendre rule. The loss grows with the square of the rate, so panels are halved until the
+    rule integrates this square accurately.
 
     Parameters
     ----------

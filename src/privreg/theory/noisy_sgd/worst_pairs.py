@@ -1,7 +1,7 @@
 """Search for the ordered pair of observed records with the largest loss.
 
-As in `renyi_loss`, losses are approximations that rest on a conjecture, and no guarantee. A maximum
-over observed pairs does not bound the loss of records that were not observed.
+As in `renyi_loss`, losses are approximations that rest on a conjecture and guarantee nothing. A
+maximum over observed pairs does not bound the loss of records that were not observed.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ class PairSearch(Computed):
 
     Guarantee
     ---------
-    None: an approximation by a conjecture, over observed pairs.
+    None: an approximation that rests on a conjecture, over observed pairs only.
 
     Source
     ------
-    lin2025, Theorems 4.3 and 4.5, in the true direction D(first ‖ second).
+    lin2025, Theorems 4.3 and 4.5, in the correct direction D(first ‖ second).
     """
 
     def __init__(self, law: HomogenisedSGD, features: ArrayLike, labels: ArrayLike) -> None:
@@ -204,7 +204,7 @@ def candidate_records(
 
     Source
     ------
-    A correction of lin2025, section 5, which takes one criterion only, at the vector of ones.
+    A correction of lin2025, section 5, which uses only the gradient at the vector of ones.
     """
     a, b, points = _at(features, labels, "references", references)
     points = points.reshape(-1, a.shape[1])

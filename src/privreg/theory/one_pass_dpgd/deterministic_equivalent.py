@@ -48,9 +48,9 @@ class Solution:
     Attributes
     ----------
     times : ndarray, shape (times,)
-        In [0, 1].
+        Times of the risk, in [0, 1].
     risk : ndarray, shape (..., times)
-        Excess risk before the noise that only the output gets.
+        Excess risk before the output noise, which only the last iterate gets.
     final_risk : ndarray, shape (...)
         Excess risk of the private output.
     error : float
@@ -90,7 +90,7 @@ def solve(
     schedule : Schedule
         Learning rate with amplitude of shape (...). It must not rise under private noise.
     aspect_ratio, zcdp_root : array_like, shape (...)
-        gamma = d / n, and rho for a rho^2/2-zCDP output; rho = `inf` adds no noise.
+        gamma = d / n; and rho, which makes the output rho^2/2-zCDP (`inf` adds no noise).
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
         `inf` is allowed only without noise.
@@ -223,8 +223,8 @@ def sandwich(
 
     Source
     ------
-    bombari2025, Proposition D.1; its proof needs tr(Sigma^2) at most largest times tr(Sigma), and
-    prints "at least".
+    bombari2025, Proposition D.1; its proof needs tr(Sigma^2) <= largest * tr(Sigma), but prints the
+    opposite.
     """
     amplitude, smallest, largest, aspect_ratio, start = require_scalars(
         schedule=schedule.amplitude,
@@ -361,7 +361,7 @@ def require_settings(**values: Any) -> list[NDArray[np.float64]]:
 
 
 def require_scalars(**values: Any) -> list[float]:
-    """As `require_settings`, for one number each."""
+    """As `require_settings`, but each argument must be a single number."""
     arrays = require_settings(**values)
     for name, array in zip(values, arrays, strict=True):
         if array.ndim:
@@ -508,7 +508,7 @@ def _shared_grids(
     label_noise_std: float,
     rtol: float,
 ) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
-    """Settings with first and last time scales that agree to a decade, and these scales.
+    """Groups of settings with equal first and last time scales up to a decade, and these scales.
 
     The fastest mode relaxes in a transient at 0. At the end it remembers a layer, in which the
     exponents of a step may be as small as the accuracy needs, and no smaller.

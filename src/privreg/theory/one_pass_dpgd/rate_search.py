@@ -68,8 +68,8 @@ def polynomial(
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
     The search uses a logarithmic grid, then finer grids around the best point, down to steps of a
-    percent of the amplitude. It assumes a single minimum. It is refused if noise makes every
-    amplitude from 1e-31 on worse than none.
+    percent of the amplitude. It assumes a single minimum. An error is raised if noise makes every
+    amplitude of at least 1e-31 worse than amplitude 0.
 
     Parameters
     ----------
@@ -108,10 +108,10 @@ def harmonic(
     .. math:: \min_{\beta, \tau} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \frac{\beta}{t + \tau},\ \tilde\eta(0) \le 2/\gamma
 
-    The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and up to 10,
-    at which the schedule is almost constant. The search goes on beyond either end while the risk
-    falls by a relative 1e-5, up to 10^4. The numerator is searched for each offset. Parameters,
-    warning and errors are as for `polynomial`.
+    The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and at least up
+    to 10, where the schedule is almost constant. The search goes on beyond either end while the
+    risk falls by a relative 1e-5, up to 10^4. The numerator is searched for each offset.
+    Parameters, warning and errors are as for `polynomial`.
 
     Source
     ------

@@ -64,7 +64,7 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    The numerator 3 / (2 mu_c(0)) attains it as the offset goes to zero; no schedule does better.
+    Harmonic schedules with numerator 3/(2 mu_c(0)) attain it at vanishing offset; none does better.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def least_risk(
         = \frac1\gamma
 
     The bound follows from the best rate at each time, without private noise or a cap on the rate.
-    It is computed to a relative 1e-6.
+    Its relative error is at most 1e-6.
 
     Parameters
     ----------
@@ -164,9 +164,9 @@ def optimal_exponent(
 
     Source
     ------
-    bombari2025, Theorem 4, equations (6.4)-(6.6). Where phi (alpha + 1) = 2 and privacy costs,
-    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which vanishes with gamma, for an a that does not
-    depend on gamma; an a that does improves the factor :math:`\ln(1/\gamma)` to its power
+    bombari2025, Theorem 4, equations (6.4)-(6.6). Where phi (alpha + 1) = 2 and privacy lowers h,
+    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which vanishes with gamma. This is for a fixed a;
+    if a may depend on gamma, the factor :math:`\ln(1/\gamma)` improves to its power
     :math:`\kappa/(2-\psi)`. Exactly at the critical b the third case lacks this logarithm.
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
@@ -230,7 +230,7 @@ def term_exponents(
     spectrum_power, signal_power, schedule_power, privacy_power : float
         As in `optimal_exponent`.
     aspect_ratio : float, optional
-        gamma in (0, 1), for the logarithm if phi (alpha + 1) = 2; without it, the limit gamma → 0.
+        gamma in (0, 1), for the logarithm if phi (alpha + 1) = 2; by default, the limit gamma → 0.
 
     Source
     ------
@@ -269,7 +269,7 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
 def private_bound(
     *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
 ) -> FloatArray:
-    r"""Lower bound on the worst excess risk of rho^2/2-zCDP estimators over the unit ball.
+    r"""Lower bound on rho^2/2-zCDP estimators' worst excess risk for targets in the unit ball.
 
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
         \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
@@ -303,7 +303,7 @@ def private_bound(
 def statistical_bound(
     *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
 ) -> FloatArray:
-    r"""Lower bound on the worst excess risk of any estimator over the unit ball, for large d.
+    r"""Lower bound on any estimator's worst excess risk for targets in the unit ball, for large d.
 
     .. math:: \frac{\zeta^2\gamma}{8\lambda_{\max}}
 
@@ -317,7 +317,7 @@ def statistical_bound(
     Source
     ------
     bombari2025, Lemma D.8. Its equation (D.157) leaves out the 1/2 of the excess risk and prints
-    twice this bound, which the Bayes risk of its own prior violates.
+    twice this bound. The Bayes risk of its own prior is below the printed bound.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
     noise, greatest = require_scales(label_noise_std=label_noise_std, largest=largest)

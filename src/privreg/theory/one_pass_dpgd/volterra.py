@@ -67,7 +67,7 @@ class Kernels:
         \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
         m(x) = \frac1d\sum_i e^{-2\lambda_i x}
 
-    are `signal`, `sampling`, `private` and `mass`. The derivatives of m and J are -2 J and -2 K.
+    These are `signal`, `sampling`, `private` and `mass`; m has derivative -2 J, and J has -2 K.
 
     Source
     ------
@@ -135,11 +135,11 @@ def solve(
     clip_constant: float,
     label_noise_std: float,
 ) -> FloatArray:
-    """Excess risk over time, before the output noise, by time steps of the Volterra equation.
+    """Excess risk over time, before the output noise, by time-stepping the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the interval width, or of order 1 next to a jump of the rate
-    inside an interval.
+    exactly. The error is of order 2 in the interval width. If the rate jumps inside an interval, it
+    is of order 1 next to the jump.
 
     Parameters
     ----------
@@ -149,12 +149,12 @@ def solve(
     times : array_like, shape (times,)
         Grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta. rho may be `inf`, and then c, too; zeta may be 0.
+        gamma, rho, c and zeta. rho may be `inf`; in that case c may be, too. zeta may be 0.
 
     Warns
     -----
     AccuracyWarning
-        If an interval is so long that its end cannot be found to 1e-4.
+        If an interval is so long that the risk at its end is not found to a relative 1e-4.
 
     Source
     ------
@@ -257,8 +257,8 @@ def risk_path(
 
     Source
     ------
-    bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it agrees neither
-    with its own equation (C.9) nor with (4.7).
+    bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it disagrees with
+    the paper's equations (C.9) and (4.7).
     """
     require_choice("form", form, DRIFTS)
     sizes = sample_size, sample_size if steps is None else steps
