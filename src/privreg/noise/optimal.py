@@ -89,7 +89,7 @@ def toeplitz_optimum(
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
         at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        these, the optimum is also the best non-negative, non-increasing encoder of any width.
+        these, no non-negative, non-increasing encoder is better, however many bands it has.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
@@ -175,7 +175,7 @@ def best_damping(
 
 
 class _Problem:
-    """Error and gradient for given workloads, weights and criterion, through one FFT length."""
+    """Error and gradient for given workloads, weights and criterion, by FFTs of one length."""
 
     def __init__(self, kernels: FloatArray, scales: FloatArray, moments: FloatArray) -> None:
         self.steps = kernels.shape[1]
