@@ -198,7 +198,7 @@ def audit(
         the quadratic likelihood ratio of Gaussians fitted to the first half. This is the best test
         for Gaussian outputs.
     confidence : float
-        In (0, 1).
+        Confidence level of each bound, in (0, 1).
     neighbours : Neighbours, optional
         Neighbouring relation of the two data sets; `share` refuses a budget for another relation.
 

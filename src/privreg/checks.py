@@ -301,7 +301,7 @@ def require_counts(
 def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
     """An array of a given shape, contiguous and in double precision, with `require_real`'s bounds.
 
-    A length of None stands for any length of at least 1. A leading ellipsis stands for any axes.
+    None stands for any length of at least 1, and a leading ellipsis for any number of axes.
 
     Examples
     --------

@@ -158,7 +158,7 @@ TESTED = {
 
 
 class _Process:
-    """Count of numbers drawn in large calls; a lost update only delays the kernel."""
+    """Count of numbers drawn in large calls; an update that threads lose only delays the kernel."""
 
     drawn = 0
 

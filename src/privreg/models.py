@@ -34,9 +34,9 @@ class LinearModel(Immutable):
     eigenvalues : array_like, shape (dimension,)
         Diagonal of the covariance, at least 0 and at most 1e12.
     target : array_like, shape (dimension,)
-        theta*, at most 1e12 in size.
+        Coefficients theta*, at most 1e12 in size.
     label_noise_std : float
-        zeta; may be 0.
+        Standard deviation zeta of the label noise; may be 0.
     """
 
     eigenvalues: FloatArray

@@ -196,8 +196,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     gets :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation
     is tiny, and dividing by it would give values in the thousands where other images light them.
 
-    The result is not private: the rows of N must be public, or outside every guarantee for training
-    rows.
+    The result is not private: the rows of N must be public or outside the training's guarantee.
 
     Source
     ------

@@ -213,7 +213,7 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    θ solves Σ x r = 0 over all records, θ′ over all but a share s, T. M = (W Wᵀ)⁻¹ is the second
+    θ solves Σ x r = 0 over all records, θ′ outside T, a share s of them. M = (W Wᵀ)⁻¹ is the second
     moment of the rows. Entries of rows are at most 1, and residuals at most 2, the label's width.
     """
     if not hasattr(fit, "whitening"):

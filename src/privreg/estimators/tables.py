@@ -360,7 +360,7 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
 
 
 class FolderTable:
-    """Several tables as one; used columns have one type, and no file occurs twice."""
+    """Several tables as one; a used column has one type in all, and no file occurs twice."""
 
     def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         self.names, self.tables, self.schema = names, tables, tables[0].schema

@@ -158,7 +158,7 @@ def interval_quality(
     burn_in: int = 20,
     level: float = 0.95,
 ) -> IntervalQuality:
-    r"""Exact coverage and expected length under the unclipped law of the iterates.
+    r"""Exact coverage and expected length of intervals if no gradient is clipped.
 
     .. math::
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
@@ -175,7 +175,7 @@ def interval_quality(
     construction : {"batch_means", "checkpoints", "independent_runs"}
         Kind of replicates; "independent_runs" are m runs of ⌊N / m⌋ steps each.
     replicates, burn_in, level
-        As for `batch_means`; the burn-in applies to the path, or to every run.
+        As for `batch_means`; the burn-in applies to every run.
 
     Examples
     --------
@@ -221,8 +221,8 @@ def interval_quality_of_data(
 ) -> IntervalQuality:
     """`interval_quality` of intervals with a given budget on a data set.
 
-    It is exact without clipping; `clipping` bounds the effect of clipping. It is not private: use
-    it to choose parameters on public or synthetic data.
+    The result is exact without clipping; its `clipping` bounds the effect of clipping. It is not
+    private: use it to choose parameters on public or synthetic data.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ def interval_quality_of_data(
     budget : Budget
         Budget of all N gradients together, finite.
     clip_norm, step_size : float
-        Clipping bound γ on a row's gradient norm, and η.
+        Clipping bound γ on a row's gradient norm, and step size η.
     start : array_like, shape (p,), optional
-        θ_0, 0 by default.
+        Starting point θ_0, 0 by default.
 
     Examples
     --------
@@ -349,7 +349,7 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
 def replicate_weights(
     construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
 ) -> FloatArray:
-    """Weights (m, N) of a path's iterates in the replicates.
+    """Weights (m, N) of one run's iterates in the replicates.
 
     Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in. Checkpoints pick the
     last iterate of each block. For "independent_runs" the shape is (1, ⌊N / m⌋): each run gives one

@@ -270,8 +270,9 @@ class LeastSquaresLaw:
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
         If the tail biases a coefficient, the narrow clip t_H of the start biases it more, so the
-        start differs. κ₀ is 0.3 with an intercept, else 1. κ_h is at least 1, and √p if hidden
-        records (such as rare labels of 1, with similar rows) outweigh all others.
+        start differs by δ (`moved`). m₁ is `excess`, and h `hidden`. κ₀ is 0.3 with an intercept,
+        else 1. κ_h is at least 1, and √p if hidden records (such as rare labels of 1, in similar
+        rows) outweigh all others.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:

@@ -184,7 +184,7 @@ def population_intervals(
     Parameters
     ----------
     level : float
-        ℓ in (0, 1).
+        Nominal coverage ℓ, in (0, 1).
     target : {"population", "empirical"}
         Target to cover: the minimiser in the population (the records are an independent sample), or
         the minimiser on these records, for which only private noise counts.

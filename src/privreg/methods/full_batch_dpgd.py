@@ -59,7 +59,7 @@ class FullBatchDPGD(Method):
     steps : int
         Number of steps T, at least 1.
     step_size : float
-        η.
+        Step size η.
     clip_norm : float
         Largest gradient norm γ.
 

@@ -129,7 +129,7 @@ class Whitening:
         self.thinness = thinness
 
     def gain(self, ratio: float) -> float:
-        """Mean of WᵀΣW divided by its nominal value: W inverts a noisy matrix of ratio p/n."""
+        """Mean of WᵀΣW divided by its nominal value; W inverts a noisy matrix with `ratio` p/n."""
         variance = min(self.variance, 0.15)
         points, weights = sample_nodes(self.weight**2 * ratio, extra_variance=variance)
         return float(weights @ (1 / np.maximum(points, 0.15)))

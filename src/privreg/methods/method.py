@@ -63,7 +63,7 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """A search of a grid of arguments of `settings`, then of `zooms` ever smaller crosses."""
+        """A search on a grid of arguments of `settings`, then on `zooms` ever smaller crosses."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)

@@ -55,7 +55,7 @@ class Problem(Immutable):
     signal : float or array_like, shape (p,)
         Coefficients θ* along the eigenvectors, or only their norm, which is then spread evenly.
     label_noise_std : float
-        σ.
+        Standard deviation σ of the label noise.
     feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
         Law of the independent coordinates of a row, all of mean 0. A "one_hot" row has one entry of
         1; the eigenvalues are then the categories' probabilities and sum to 1.
@@ -336,7 +336,7 @@ class Prediction:
     excess_risk, excess_risk_std : float
         Half the excess of the squared prediction error over its minimum: mean over data and private
         noise, and standard deviation over runs, in squared label units. `inf` if the run diverges.
-        A deviation below 0.3 of the mean may be wrong by a factor of 2.2, few coordinates matter.
+        A deviation below 0.3 of the mean may be off by a factor of 2.2: few coordinates decide it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float

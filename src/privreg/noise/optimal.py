@@ -265,8 +265,8 @@ def dense_optimum(
     r"""Least mean error over all mechanisms, for one or several epochs in a fixed order.
 
     Limited-memory BFGS on X = CᵀC starts from the Toeplitz optimum with one band per step of an
-    epoch, corrected by the optimum over fewer steps. The search is preconditioned in the cosine
-    basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
+    epoch, plus a correction from the optimum for fewer steps. The search is preconditioned in the
+    cosine basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
     :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
@@ -375,7 +375,7 @@ class _DenseProblem:
 
 
 def _start(problem: _DenseProblem) -> tuple[FloatArray, FloatArray | None]:
-    """A banded start, corrected by the optimum over fewer steps, and the inverse of the result.
+    """A banded start, plus a correction from the optimum for fewer steps; and its inverse.
 
     The correction is the difference between that optimum and its own banded start. The inverse is
     None if the result is not positive definite.

@@ -345,7 +345,7 @@ class SquareRootCorrelation:
     Parameters
     ----------
     damping : float
-        ν in [0, 1]: about ηλ for the directions that matter; 1 gives independent noise.
+        Damping ν in [0, 1], such as ηλ of the directions that matter; 1 gives independent noise.
     """
 
     damping: float
