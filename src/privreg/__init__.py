@@ -25,9 +25,9 @@ from sys import prefix as _prefix
 
 
 def _homes() -> dict[str, str]:
-    """Module of each public name, from the stub's lines `from A import B as B`.
+    """Module of each public name, from the lines `from A import B as B` of the stub file.
 
-    Read by hand: importing a parser would take longer than all else here.
+    The lines are split by hand, since importing a parser would take longer than all else here.
     """
     with open(__file__.removesuffix("py") + "pyi", encoding="utf-8") as stub:  # noqa: PTH123
         lines = [line.split() for line in stub]

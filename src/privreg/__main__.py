@@ -1,4 +1,4 @@
-"""`privreg` and `python -m privreg`: a process of its own."""
+"""Entry point of the commands `privreg` and `python -m privreg`."""
 
 import gc
 import os

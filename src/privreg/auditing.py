@@ -2,9 +2,9 @@
 
 A guarantee is an upper bound on an observer's ability to tell two neighbouring data sets apart. An
 audit gives a lower bound. It runs the mechanism on both data sets and applies a test that tells
-them apart. The test's error rates give a lower bound on the loss. An audit above the promise
-refutes the promise. An audit far below it has two possible causes: weak neighbours, a weak test or
-few runs, or a needlessly large promise.
+them apart. The test's error rates give a lower bound on the loss. A bound above the guaranteed loss
+refutes the guarantee. A bound far below it has two possible causes: the neighbours or the test are
+weak or the runs few, or the guaranteed loss is needlessly large.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def neighbouring_tables(
 ) -> NeighbouringTables:
     """A table and its neighbour, which differs in one record.
 
-    Under replace-one the second table has `replacement` instead of the record: rows (m, p) and
-    labels (m,), of one row or of a person. Under add-remove the second table lacks the record's
-    rows. Under zero-out these rows are all zero, including an intercept's column, with labels 0.
-    `record` is the index of any row of the record. `groups` has each row's person; by default every
-    row is a record.
+    Under replace-one the second table has `replacement` instead of the record: features (m, p) and
+    labels (m,), with m = 1 unless a record is a person. Under add-remove the second table lacks the
+    record's rows. Under zero-out the record's labels and rows are 0, including an intercept's
+    column. `record` is the index of any row of the record. `groups` has each row's person; by
+    default every row is a record.
 
     Examples
     --------
@@ -110,7 +110,7 @@ ORDERS = 1.0 + np.geomspace(1e-3, 1e3, 200)
 
 @dataclass(frozen=True)
 class PrivacyLoss:
-    """Lower bounds on a mechanism's privacy loss; the confidence is for each bound alone.
+    """Lower bounds on a mechanism's privacy loss; the confidence holds for each bound separately.
 
     Attributes
     ----------
@@ -140,8 +140,8 @@ class PrivacyLoss:
         .. math:: \varepsilon = \max\Big(0,\ \ln\frac{1 - \delta - \bar\beta}{\bar\alpha},\
             \ln\frac{1 - \delta - \bar\alpha}{\bar\beta}\Big)
 
-        with the upper confidence bounds of the error rates as in `audit`. The maximum includes both
-        orders of the neighbours. δ is in [0, 1).
+        where ᾱ and β̄ are the upper confidence bounds of the error rates, as in `audit`. The
+        maximum includes both orders of the neighbours. δ is in [0, 1).
         """
         delta = require_number("delta", delta, least=0, below=1)
 
@@ -183,10 +183,10 @@ def audit(
         \rho \ge \max_{a > 1} \frac{1}{a(a-1)}
         \ln\big(p^a q^{1-a} + (1-p)^a (1-q)^{1-a}\big),\quad p = 1 - \bar\beta,\ q = \bar\alpha
 
-    The outputs are reduced to one number, and a threshold on it decides between the data sets.
-    Reduction, threshold and side are chosen on the first half of the runs for the best bound. The
-    second half gives the rates of false alarms α and of misses β. The bounds on the loss follow
-    from upper bounds ᾱ and β̄ of these rates (Clopper–Pearson), each at half of the allowed error.
+    The outputs are reduced to one number, and a threshold decides between the data sets. Reduction,
+    threshold and side of alarms are chosen on the first half of the runs, for the best bound. The
+    second half gives the rates of false alarms α and misses β. Bounds on the loss follow from
+    Clopper–Pearson upper bounds ᾱ and β̄ of these rates, each with half the allowed error.
 
     Parameters
     ----------
@@ -195,12 +195,12 @@ def audit(
         count as outcomes, so a mechanism that fails on one data set alone is caught.
     direction : array_like, shape (p,), optional
         Direction for reducing vectors to one component. The default is the better of the linear and
-        the quadratic likelihood ratio of Gaussians fitted to the first half. It is the best test
+        the quadratic likelihood ratio of Gaussians fitted to the first half. This is the best test
         for Gaussian outputs.
     confidence : float
-        In (0, 1).
+        Confidence level of each bound, in (0, 1).
     neighbours : Neighbours, optional
-        Neighbouring relation of the two data sets; a promise for another relation is refused.
+        Neighbouring relation of the two data sets; `share` refuses a budget for another relation.
 
     Examples
     --------
@@ -273,11 +273,11 @@ def audit_mechanism(
         `mechanism(data, runs, rng)` returns independent outputs, shape (runs,) or (runs, p).
     data, neighbour : object
         Two neighbouring data sets, passed on unchanged. The bound is for this pair, so choose the
-        worst known pair. An example is zeros and one record with the longest gradient that clipping
-        allows.
+        worst known pair. For instance, all records are zero, but in one data set one record has the
+        longest gradient that clipping allows.
     runs : int
-        Number of runs on each data set, at least 20. Sampling lowers the bound by a share of about
-        12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
+        Number of runs on each data set, at least 20. Sampling error lowers the bound by a share of
+        about 12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng, direction, confidence, neighbours
         Generator for all runs, and the arguments of `audit`.
 
@@ -376,7 +376,7 @@ def _gaussian(alpha: FloatArray, beta: FloatArray) -> FloatArray:
 
 
 def _concentrated(alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    """Largest ratio of Rényi divergence to order between the two outcomes, either way round."""
+    """Largest ratio of Rényi divergence to order, between the two outcomes in either direction."""
     a = ORDERS.reshape(-1, *(1,) * alpha.ndim)
     with np.errstate(divide="ignore"):
         hit, alarm = np.log1p(-beta), np.log(alpha)
@@ -438,13 +438,13 @@ def _chosen(
 
 
 def _ranked(values: FloatArray) -> FloatArray:
-    """Values in an order that has a place for NaN: above every number."""
+    """Values for ranking: infinities become the largest doubles, and NaN becomes infinity."""
     largest = np.finfo(np.float64).max
     return np.where(np.isnan(values), np.inf, np.clip(values, -largest, largest))
 
 
 def _upper(counts: NDArray[Any], runs: int, confidence: float) -> FloatArray:
-    """Clopper–Pearson upper bound of a rate, at half of the allowed error."""
+    """Clopper–Pearson upper bound of a rate, with half of the allowed error probability."""
     level = 1 - (1 - confidence) / 2
     inside = np.minimum(counts, runs - 1)
     return np.where(counts >= runs, 1.0, betaincinv(inside + 1.0, runs - inside, level))

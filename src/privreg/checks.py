@@ -45,7 +45,7 @@ _ENDS = {
 
 
 def frozen(array: NDArray[Number]) -> NDArray[Number]:
-    """A copy of the numbers in read-only memory, in their order.
+    """Copy of an array in read-only memory, in the same memory order.
 
     A read-only array is not enough, since the owner of its memory may allow writing again. The
     memory of `bytes` stays read-only. An array that already lies in `bytes` is copied, too: NumPy
@@ -57,7 +57,7 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """Dataclass whose copies and pickles its constructor makes, from the constructor's fields.
+    """Dataclass that is copied and unpickled by calling its constructor with the fields.
 
     Dataclasses that hold only numbers are `Immutable`.
     """
@@ -80,13 +80,13 @@ class _OwnCopy:
 
 
 class Immutable(_OwnCopy, Rebuilt):
-    """A frozen dataclass of numbers and `frozen` arrays; it is its own copy."""
+    """A frozen dataclass of numbers and `frozen` arrays; copying returns the object itself."""
 
     __slots__ = ()
 
 
 class Computed(_OwnCopy):
-    """Object computed once in its constructor; it is its own copy, and pickles as computed."""
+    """Object computed once in its constructor; copying returns it, and pickling stores it whole."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -173,7 +173,7 @@ def _between(
 
 
 def places(wrong: NDArray[np.bool_]) -> str:
-    """Number of an array's rows with wrong entries, and their columns, without values."""
+    """Text with the number of rows that have wrong entries, and with their columns; no entries."""
     if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
@@ -186,7 +186,7 @@ def places(wrong: NDArray[np.bool_]) -> str:
 
 
 def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
-    """Text of a wrong number; for an array only the places, since the array may be data."""
+    """Text of a wrong number; for an array only its `places`, since the array may be data."""
     return places(wrong) if array.ndim else str(array)
 
 
@@ -274,7 +274,7 @@ def require_scales(zero: bool = False, infinite: bool = False, **values: Any) ->
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """Whole number from `least` to `most`, by default 2^53, up to which doubles are exact."""
+    """Whole number from `least` to `most`; doubles are exact up to 2^53, the default of `most`."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -301,7 +301,7 @@ def require_counts(
 def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
     """An array of a given shape, contiguous and in double precision, with `require_real`'s bounds.
 
-    A length of None stands for any length of at least 1, a leading ellipsis for any number of axes.
+    None stands for any length of at least 1, and a leading ellipsis for any number of axes.
 
     Examples
     --------
@@ -325,7 +325,7 @@ def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) 
 
 
 def require_each(check: Callable[[str, Any], T], **values: Any) -> tuple[T, ...]:
-    """Several values by name, each returned by the same check."""
+    """Several values by name, each as the same check returns it."""
     return tuple(check(name, value) for name, value in values.items())
 
 
@@ -388,7 +388,7 @@ def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
 
 
 def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
-    """An answer without NaN or (unless allowed) infinity; an error blames the arguments `names`."""
+    """The answer, if free of NaN (and infinity, unless allowed); else an error about `names`."""
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(

@@ -34,8 +34,8 @@ def inner_product(first: NDArray[np.float64], second: NDArray[np.float64]) -> fl
 
     .. math:: \sum_{l<16} s_l,\qquad s_l = \sum_{j:\,16j+l<n} a_{16j+l}b_{16j+l}
 
-    Products are rounded before they are added. The sum of a lane runs upwards; then the lanes are
-    added in halves, l and l + 8 first. Compiled and Python results are equal, bit for bit.
+    Products are rounded before they are added. Each lane l is summed in the order of j. Then lanes
+    are added in pairs, l and l + 8 first. Compiled and Python results are equal, bit for bit.
     """
     padded = np.append(first * second, np.zeros(-len(first) % LANES))
     sums = reduce(add, padded.reshape(-1, LANES), np.zeros(LANES))
@@ -63,7 +63,7 @@ overload(inner_product, inline="always")(
 def multiply_add(
     typing_context: Any, first: Any, second: Any, added: Any
 ) -> tuple[Any, Callable[..., Any]] | None:
-    """The number ab + c, rounded once; with c = -fl(ab) the rounding error of a product."""
+    """The number ab + c, rounded once; if c = -fl(ab), it is the rounding error of the product."""
     if {first, second, added} != {types.float64}:
         return None
     return types.float64(first, second, added), lambda _, builder, __, given: builder.fma(*given)
@@ -158,7 +158,7 @@ TESTED = {
 
 
 class _Process:
-    """Count of numbers drawn in large calls; a lost update only delays the kernel."""
+    """Count of numbers drawn in large calls; an update that threads lose only delays the kernel."""
 
     drawn = 0
 
@@ -166,8 +166,8 @@ class _Process:
 def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
     """`rng.standard_normal(shape)`, in a compiled loop if this is faster.
 
-    The numbers, the generator's later state and its lock are the same. A process that draws little
-    loads no compiler. Other objects, and bit generators from outside NumPy, use their own method.
+    The numbers, the generator's later state and its locking are the same. A process that draws
+    little loads no compiler. Objects and bit generators from outside NumPy use their own method.
     """
     size = shape if isinstance(shape, int) else math.prod(shape)
     if (

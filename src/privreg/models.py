@@ -34,9 +34,9 @@ class LinearModel(Immutable):
     eigenvalues : array_like, shape (dimension,)
         Diagonal of the covariance, at least 0 and at most 1e12.
     target : array_like, shape (dimension,)
-        theta*, at most 1e12 in size.
+        Coefficients theta*, at most 1e12 in size.
     label_noise_std : float
-        zeta; may be 0.
+        Standard deviation zeta of the label noise; may be 0.
     """
 
     eigenvalues: FloatArray
@@ -51,7 +51,7 @@ class LinearModel(Immutable):
 
     @classmethod
     def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
-        """A target of norm 1 spread evenly over the eigenvectors; arguments as for the class."""
+        """Model with a target of norm 1 that is spread evenly over the eigenvectors."""
         values = np.asarray(eigenvalues, dtype=float)
         return cls(values, np.full(values.shape, max(values.size, 1) ** -0.5), label_noise_std)
 
@@ -62,8 +62,8 @@ class LinearModel(Immutable):
     def excess_risk(self, parameters: ArrayLike) -> FloatArray:
         r"""Excess risk :math:`\frac12 \|\Sigma^{1/2}(\theta - \theta^*)\|^2`, shape (...).
 
-        The parameters theta have shape (..., dimension). The population risk is zeta^2 / 2 larger,
-        from label noise.
+        The parameters theta have shape (..., dimension). The population risk includes label noise
+        and is larger by zeta^2 / 2.
         """
         point = require_array("parameters", parameters, shape=(..., self.dimension))
         return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)

@@ -74,7 +74,7 @@ class Alternative:
     lengths : tuple of float
         Ratios of interval lengths to the lengths of non-private least squares on the same rows.
     regret : float
-        As for `plan_run`.
+        Regret as defined by `plan_run`.
     """
 
     name: str
@@ -95,13 +95,13 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption on errors that gives the least-squares target; empty if none is needed."""
+        """Assumption on errors for the target to be least squares; empty if none is needed."""
         return self.method.supposes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Alternatives, the best first.
+    """Methods with settings (alternatives), the best first.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Plan:
     alternatives : tuple of Alternative
         The best settings of each method; settings with valid theory come first.
     worthwhile : bool
-        True if the best is predicted to beat predicting the mean for at least one problem.
+        True if, for some problem, the best alternative should beat predicting the mean.
     verdict : str
         The result in one sentence.
     """
@@ -182,17 +182,17 @@ def plan_run(
 ) -> Plan:
     """Best method and settings for a budget.
 
-    Settings are searched on predictions, for each problem and for all problems together. Each
-    method's alternative has the least regret of the settings found. Regret is the largest ratio,
-    over the problems, of the objective to the least objective of any alternative. Problems with
-    different noise stand for all noise between them. The regret therefore covers each problem with
-    every combination of the stated laws and misfits.
+    Settings are searched on predictions, for each problem and for all problems together. The
+    alternative of a method is the settings found with the least regret. Regret is the largest
+    ratio, over the problems, of an alternative's objective to the least objective of all
+    alternatives. Problems with different noise stand for all noise between them: each is also
+    judged with every combination of their noise laws and misfits.
 
     Parameters
     ----------
     problems : Problem or sequence of Problem
-        Known facts. If signal and noise are known only up to a range, give several problems, as
-        from `Problem.over`.
+        Facts known without the data. If signal and noise are known only up to a range, give several
+        problems, as from `Problem.over`.
     budget : Budget
         Cost of the run, with the neighbouring relation.
     methods : iterable of str, optional
@@ -262,9 +262,9 @@ def least_budget(
 ) -> Plan:
     """Plan with the least zCDP budget that meets a target for every stated problem.
 
-    The prediction must be below the target by 10 %, its stated accuracy. The plan's `budget` is
-    accurate to 3 %, for ρ between 1e-12 and 1e9. If even the least budget meets the target, the
-    verdict says this. If none does, an error is raised: the sample itself is too small.
+    The prediction must lie 10 %, its stated accuracy, below the target. The plan's `budget` is
+    accurate to 3 %, for ρ between 1e-12 and 1e9. If even the least of these meets the target, the
+    verdict says so. If none does, the sample is too small, and an error is raised.
 
     Parameters
     ----------
@@ -275,7 +275,7 @@ def least_budget(
     target_length : float, optional
         Largest length of a 95 % interval, more than 0.
     neighbours : Neighbours
-        Relation of the budget.
+        Neighbouring relation of the budget.
 
     Examples
     --------
@@ -419,7 +419,7 @@ class _Search:
         return min([self.value(each) for each in found if each.holds] or map(self.value, found))
 
     def best(self, name: str, sized: Problem, goals: Sequence[tuple[Problem, float]]) -> Any:
-        """Settings of least regret: predicted / least known objective, in the worst problem."""
+        """Settings with the least regret: worst ratio of predicted to least known objective."""
         method, known = searched()[name], dict[Any, float]()
 
         def values(settings: Sequence[Any]) -> list[float]:

@@ -62,7 +62,7 @@ class Polynomial(Immutable):
 
     Source
     ------
-    bombari2025, equation (5.1). Its Assumption 2 leaves out 0 < alpha < 1/2 and 1/2 < alpha < 1.
+    bombari2025, equation (5.1). Assumption 2 there leaves out 0 < alpha < 1/2 and 1/2 < alpha < 1.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Harmonic(Immutable):
     numerator : array_like, shape (...)
         beta, more than 0 and at most 1e32; may be empty.
     offset : float
-        tau, at least 1e-32 and at most 1e32, the range for the search of optimal rates.
+        tau, from 1e-32 to 1e32; a search for optimal rates needs this wide range.
 
     Source
     ------
@@ -169,13 +169,13 @@ class ConstantRate:
 
 @dataclass(frozen=True)
 class InverseSquareRootRate:
-    r"""Rate that decays with the root of time.
+    r"""Rate that decays as the inverse square root of time.
 
     .. math::
         \gamma(t) = \frac{\gamma_0}{\sqrt{1+t/\tau}},\qquad
         \Gamma(t) = \frac{2\gamma_0t}{1+\sqrt{1+t/\tau}}
 
-    The value is gamma_0, the scale tau.
+    `value` is gamma_0, and `scale` is tau.
 
     Source
     ------

@@ -60,7 +60,7 @@ class Spectrum(Immutable):
 
 
 class SpectrumWithSignal(NamedTuple):
-    """A spectrum, and D_i(0) of its modes, (modes,): d/2 times the squared signal."""
+    """A spectrum, and D_i(0) for each mode, shape (modes,): d/2 times the squared signal."""
 
     spectrum: Spectrum
     signal: FloatArray
@@ -100,15 +100,15 @@ def power_law_edge(exponent: float) -> float:
 def power_law(
     exponent: float, *, panels: int = 30, nodes: int = 5, smallest: float = 1e-11
 ) -> Spectrum:
-    r"""Power-law eigenvalue density, as a quadrature rule fine towards zero.
+    r"""Power-law eigenvalue density, as a quadrature rule that is refined towards zero.
 
     .. math:: p(\lambda) = (1-\phi)\, C_\phi^{\phi-1}\, \lambda^{-\phi}, \qquad
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
     The mean eigenvalue is 1. The nodes are Gauss-Legendre nodes in the logarithm of the eigenvalue,
-    on equal panels with their exact mass. By default :math:`\lambda^a e^{-\lambda x}` is integrated
-    to 1e-5 for powers a from 1/4 to 2, and to 1e-3 for smaller powers, for every x up to about 1 /
-    `smallest`.
+    on equal panels, each with its exact mass. By default :math:`\lambda^a e^{-\lambda x}` is
+    integrated with an error of at most 1e-5 for powers a from 1/4 to 2, and 1e-3 for smaller ones.
+    This holds for every x up to about 1 / `smallest`.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def power_law_with_signal(
     .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
 
     with w_i the eigenvector of λ_i. `theory.one_pass_dpgd.deterministic_equivalent.solve` and
-    `rate_search` take both.
+    `rate_search` take the spectrum and the signal.
 
     Parameters
     ----------
@@ -165,7 +165,7 @@ def power_law_with_signal(
         psi, at least -3 and less than 1 - phi, so that the target's norm is finite. At 0 the target
         is spread evenly; a larger psi puts more of the target on small eigenvalues.
     signal_scale : float
-        s; 1/2 with psi = 0 is a target of norm 1 and an initial risk of 1/2.
+        s; if psi = 0, s = 1/2 gives a target of norm 1 and an initial risk of 1/2.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def power_law_with_signal(
 
     Source
     ------
-    bombari2025, Assumption 3, where D_i(0) is of this order; here it is equal.
+    bombari2025, Assumption 3, where D_i(0) is only of this order; here equality holds.
     """
     spectrum = power_law(exponent)
     psi = require_number("signal_power", signal_power, least=-3, below=1 - exponent)

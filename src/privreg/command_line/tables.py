@@ -269,7 +269,7 @@ NEW = "a new file that can be written"
 class Record(Odometer):
     """Odometer that writes the budget to `--output` before noise is drawn, and the result later.
 
-    A second run with the same output is refused. Errors in its context name the budget's record.
+    A second run with the same output is refused. An error in its `with` block names the file.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -337,7 +337,7 @@ class Record(Odometer):
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a new file to the disk, or leave none."""
+    """Write a new file completely, or leave no file."""
     with path.open("x", encoding="utf-8") as file:
         try:
             file.write(text)

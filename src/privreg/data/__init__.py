@@ -52,7 +52,7 @@ def load(
         Base addresses of the files; the public mirrors by default.
     allow_stand_in : bool
         If true, a table bundled with scikit-learn may replace a data set that no mirror delivers.
-        Its `stand_in` is then true, and `stand_in_reason` says why.
+        The table's `stand_in` is then true, and `stand_in_reason` says why.
 
     Warns
     -----

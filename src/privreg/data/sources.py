@@ -58,7 +58,7 @@ class Source:
     mirrors : tuple of str
         Base addresses of the files.
     files : tuple of DataFile
-        In the order in which `parse` reads them.
+        Files in the order in which `parse` reads them.
     parse : callable
         Returns the table, given the source and the checked contents of its files by path.
     stand_in : callable

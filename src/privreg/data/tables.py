@@ -191,13 +191,12 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
         m_j = \frac1{|N|} \sum_{i \in N} \frac{x_{ij}}{g},\qquad
         s_j^2 = \frac1{|N|} \sum_{i \in N} \Bigl(\frac{x_{ij}}{g} - m_j\Bigr)^2
 
-    N is the set of normalisation rows and g the table's `feature_scale`. Labels are treated alike,
-    but without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and gets
-    :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation is
-    tiny, and dividing by it would give values in the thousands where other images light them.
+    N is the set of normalisation rows and g the table's `feature_scale`. Labels are treated in the
+    same way, but without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and
+    gets :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation
+    is tiny, and dividing by it would give values in the thousands where other images light them.
 
-    Not private: the rows of N must be public, or no algorithm's guarantee for the training rows may
-    cover them.
+    The result is not private: the rows of N must be public or outside the training's guarantee.
 
     Source
     ------

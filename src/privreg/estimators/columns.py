@@ -111,7 +111,7 @@ def declared(
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
-    """Require a column of a table; errors list no names, since a first line may be a record."""
+    """Require a column; errors list no column names, since the first line may be a record."""
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
         twice = " that occurs once" if count else ""
@@ -463,7 +463,7 @@ def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **d
 
 
 def require_aligned(**data: Any) -> None:
-    """Refuse masked or lazy data, and data with another row index than the first data."""
+    """Refuse masked or lazy data, and data whose row index differs from that of the first data."""
     first, rows = "", None
     for name, value in data.items():
         require_unmasked(name, value)

@@ -1,6 +1,6 @@
-"""Formulas: terms of single records, as in R and patsy, with bounds by interval arithmetic.
+"""Formulas as in R and patsy, with bounds of their terms from interval arithmetic.
 
-formulaic parses the text. A term depends only on its record and on declared bounds. Functions that
+formulaic parses the text. A term depends on one record and on declared bounds alone. Functions that
 learn from the table, such as `scale`, and undeclared levels are refused.
 """
 
@@ -218,7 +218,7 @@ def _product(values: Iterable[Any], act: Act) -> Any:
 
 
 def _ends(call: Act, *ranges: Range) -> Range:
-    """Range of a function that is monotone in each number; rounding is monotone, too."""
+    """Range of a function that is monotone in each argument; rounding is monotone, too."""
     ends = [math.nan]
     if call is not operator.truediv or not ranges[1][0] <= 0 <= ranges[1][1]:
         ends = [call(*each) for each in product(*ranges)]

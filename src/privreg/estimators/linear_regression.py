@@ -117,15 +117,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
-        Public largest weight W of a record, needed with weights. Weights are clipped to [0, W].
+        Public largest weight W of a record, needed with weights; these are clipped to [0, W].
     fit_intercept : bool
     target : {"least_squares", "huber"}
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
         the same slopes only if errors are symmetric given the features or independent of them.
     settings : Method, optional
-        Method that replaces `target`, chosen without the data; by default planned from public
-        numbers. An example is `plan_run(problem, budget).best.method`, for a problem in the units
-        of the bounds (`estimators.outlook.problem_in_bounds`).
+        Method that replaces `target`, with settings chosen without the data; by default planned
+        from public numbers. An example is `plan_run(problem, budget).best.method`, for a problem in
+        the units of the bounds (`estimators.outlook.problem_in_bounds`).
     release : {"last", "all"}
         The fitted object keeps the last iterate or all iterates, at the same privacy cost.
     random_state : int, optional
@@ -154,8 +154,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    **Guarantee.** The fitted object, with all its attributes together, keeps the budget under its
-    neighbouring relation. The relation concerns one row, or one person with all their rows if
+    **Guarantee.** Releasing the fitted object, with all its attributes, costs at most the budget,
+    under its neighbouring relation. The relation concerns one row, or one person with all rows if
     `groups` are given. The fit is ρ-zCDP with the ρ of `privacy_`, and √(2ρ)-Gaussian DP if the μ
     of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with more ρ than zCDP alone
     would allow (`Budget.gaussian`). The number of records is public except under add-remove. The
@@ -163,8 +163,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     entry. An exception about non-finite values depends on the data. An exception after noise was
     drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
 
-    A record of weight w enters as its row in the units of the bounds times √(w/W). The product is
-    no longer than the row itself. The weight is as private as the record's other values.
+    A record of weight w enters as its row, in the units of the bounds, multiplied by √(w/W). The
+    product is no longer than the row itself. The weight is as private as the record's other values.
 
     Examples
     --------
@@ -260,14 +260,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         X : array_like or DataFrame, shape (n, p)
             Features. A formula or categories need a frame, which is read as in `fit_table`.
         y : array_like, shape (n,)
-            Labels. With a formula: the column on its left side, by default taken from the frame.
+            Labels. With a formula, y is the column on its left side, by default that of the frame.
         sample_weight : array_like, shape (n,), optional
             Finite weights, clipped to [0, `weight_bound`]. A weight may depend on its own record
             alone, so do not scale weights to a sum. Records of weight 0 still count as records.
         groups : array_like, shape (n,), optional
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As in `fit_table`, for clipped records only; a person with any clipped row is clipped.
+            As in `fit_table`, but only for clipped records. A person counts if any row is clipped.
         """
         import pyarrow as pa
 
@@ -434,7 +434,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return TableSamples(source, columns, aim, self._frame(), executor, weighing, design)
 
     def _take(self, found: Self) -> Self:
-        """Take a fit's attributes over and warn."""
+        """Take over a fit's attributes and issue its warnings."""
         # In one assignment: not even an interrupt mixes old attributes and new.
         self.__dict__ = found.__dict__
         # A filter that makes errors of warnings finds the object fitted.
@@ -628,7 +628,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
-        A single row has no R² and is refused. So are labels beyond double precision. With a
+        A single row has no R² and is refused. So are labels too large for double precision. With a
         formula, y is the column on its left side, by default from X. See `private_score`.
         """
         from privreg.estimators.tables import open_frame
@@ -649,7 +649,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def private_score(
         self, X: Any, y: Any = None, *, budget: Budget, sample_weight: Any = None, threads: int = 2
     ) -> Release[TableScore]:
-        """Noisy mean squared error and R², private for single rows; the odometer counts the cost.
+        """Noisy mean squared error and R² that protect single rows; the odometer counts the cost.
 
         Predictions and labels are clipped to the label's bounds. Incomplete records are ignored,
         and records are weighted as in the fit. X is an array, a frame, a path or a `Table`. If X
@@ -812,7 +812,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Summary:
         """Tests and intervals for linear combinations of coefficients, as in statsmodels.
 
-        Each hypothesis is tested alone, on its left minus right side, at no further privacy cost.
+        Each hypothesis is tested alone, as left side minus right side, at no further privacy cost.
         Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R of R β = 0, intercept last.
         """
         from privreg.estimators.formulas import read_hypotheses
@@ -1007,7 +1007,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
 @contextmanager
 def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
-    """Note on any error from here on that the budget counts as spent: errors depend on the data."""
+    """Add to any error from here on that the budget counts as spent: errors depend on the data."""
     try:
         yield
     except BaseException as error:

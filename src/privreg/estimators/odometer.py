@@ -97,9 +97,9 @@ class Odometer(OneProcess):
     Guarantee
     ---------
     All fits of one table within a limit are together as private as the limit: ρ-zCDP, and (ε, δ)-DP
-    if the limit was stated as (ε, δ). Each fit may be chosen from earlier results. Without a limit,
-    the total holds if the number and budgets of the fits were fixed beforehand. Seeded fits are
-    refused, since they have no finite cost.
+    if the limit was stated as (ε, δ). The choice of a fit may depend on earlier results. Without a
+    limit, the total holds if the number and budgets of the fits were fixed beforehand. Seeded fits
+    are refused, since they have no finite cost.
 
     Source
     ------
@@ -206,7 +206,7 @@ class Odometer(OneProcess):
                 raise ValueError(f"fit must have {wanted}, like earlier fits, got {got}")
 
     def _most(self, costs: list[PrivacyStatement]) -> float:
-        """Limit in ρ of fits of this kind; larger if they only add Gaussian noise."""
+        """Limit on ρ for fits of this kind; it is larger if they only add Gaussian noise."""
         if self.limit is None:
             return inf
         gaussian = all(each.gaussian_dp for each in costs[:1])

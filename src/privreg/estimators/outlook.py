@@ -57,9 +57,9 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 @dataclass(frozen=True)
 class Outlook:
-    """Settings of a fit, with a prediction in units of the label's bounds for each end of `RANGE`.
+    """Settings of a fit, and predictions for both ends of `RANGE` (shares of explained variance).
 
-    There are no predictions for fewer than two records.
+    Predictions are in units of the label's bounds. For fewer than two records there are none.
     """
 
     settings: Method
@@ -137,7 +137,7 @@ def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget)
 def forecast(
     sample_size: int, frame: Frame, budget: Budget, target: FitTarget, settings: Method | None
 ) -> tuple[Outlook, list[str]]:
-    """Outlook of a fit in a frame, and the warnings about it."""
+    """Outlook of a fit in the units of a frame, and the warnings about it."""
     if budget.neighbours is Neighbours.ADD_REMOVE:
         # The number is noisy: a plan for its first two digits serves many fits.
         sample_size = max(1, int(float(f"{sample_size:.2g}")))
@@ -178,13 +178,13 @@ def advice(
 
 
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
-    r"""Warnings that a fit is likely worse than predicting the mean, with the plan's doubts.
+    r"""Warnings that a fit is likely worse than predicting the mean, after those of its plan.
 
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
-    V is the covariance of φ̂ = W⁻¹θ̂, in coordinates with the rows' second moment near the
-    identity. The direction of the intercept is m, and e the spectral edge of the curvature's noise.
-    On average the right side is half of (signal + tr V).
+    Under this condition a warning is added. V is the covariance of φ̂ = W⁻¹θ̂, in coordinates with
+    the rows' second moment near the identity. m is the direction of the intercept, and e the
+    spectral edge of the curvature's noise. On average the right side is half of (signal + tr V).
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -213,8 +213,8 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    θ solves Σ x r = 0 over all records, θ′ without T, a share s of the records. M = (W Wᵀ)⁻¹ is the
-    second moment of the rows. Entries of rows are at most 1, and residuals 2, the label's width.
+    θ solves Σ x r = 0 over all records, θ′ outside T, a share s of them. M = (W Wᵀ)⁻¹ is the second
+    moment of the rows. Entries of rows are at most 1, and residuals at most 2, the label's width.
     """
     if not hasattr(fit, "whitening"):
         return inf
@@ -241,7 +241,7 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
         return found[settings].excess_risk * (1.0 if found[settings].holds else doubt)
 
     def changed(changes: dict[str, Any]) -> PrivateHuber:
-        """The best settings so far with other shares, and the best clip for the budget left."""
+        """The best settings so far with `changes`, and the best clip for the final steps."""
         try:
             moved = replace(best, **changes)
         except ValueError:
@@ -273,7 +273,7 @@ def _chosen(n: int, p: int, budget: Budget, intercept: bool) -> PrivateHuber:
 
 
 def _floor(problem: Problem, price: float) -> float:
-    """Excess risk if the final steps had the whole budget and scales were free.
+    """Excess risk if the final steps had the whole budget and private scales cost nothing.
 
     `price` × width² is a step's private variance divided by its sampling variance without clips.
     """
@@ -286,9 +286,9 @@ def _floor(problem: Problem, price: float) -> float:
 def problem_in_bounds(
     sample_size: int, dimension: int, share: float, *, intercept: bool = True
 ) -> Problem:
-    """Conventional problem for a table, in the units of its declared bounds.
+    """Problem assumed by convention for a table, in the units of its declared bounds.
 
-    A plan for this problem has settings for the rows that `PrivateLinearRegression` fits. The
+    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units. The
     features explain equal parts of a `share` of label variance. `dimension` counts the intercept.
 
     Examples

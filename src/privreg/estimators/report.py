@@ -83,8 +83,8 @@ class Summary:
     """Coefficients of a private fit with their standard errors, tests and intervals.
 
     It prints as a table like statsmodels' `summary()`; a notebook shows it as HTML. `names` lists
-    the coefficients, intercept last. `facts` holds the number of records, the budget and the like,
-    and `notes` the meaning and the assumptions.
+    the coefficients, intercept last. `facts` holds the number of records, the budget and the like.
+    `notes` explains the numbers and states the assumptions.
     """
 
     names: tuple[str, ...]
@@ -190,8 +190,8 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
         p = P\Big(F'_{q,\,\nu - q + 1}(K^2) \ge \frac{\nu - q + 1}{\nu q}\,T^2\Big)
 
     The distances d are along axes of variance 1. Intervals along these axes have standard errors s,
-    largest biases b and least degrees of freedom ν, used as in Hotelling's test. If each part of a
-    bias is at most b, its length is at most K. For one hypothesis, p is the interval's p-value.
+    largest biases b and degrees of freedom of at least ν, used as in Hotelling's test. The whole
+    bias is at most K standard errors. For one hypothesis, p is the interval's.
     """
     q, nu = len(away), float(np.min(own.degrees_of_freedom))
     if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:
@@ -391,9 +391,9 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 def explained(fit: Fitted) -> tuple[float, float]:
     r"""Residual variance tr B / tr A in the frame, and R², from a released least-squares fit.
 
-    R² compares this variance with φᵀAφ - tr(AV). φ is the whitened estimate without the mean's
-    part, V the covariance of its error. Both results are NaN for another method, or if noise hides
-    A.
+    R² compares this variance with φᵀAφ - tr(AV); A and B are as in `LeastSquaresLaw`. φ is the
+    whitened estimate without the mean's part, and V the covariance of its error. Both results are
+    NaN for another method, or if noise hides A.
     """
     if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
         return np.nan, np.nan
@@ -446,7 +446,7 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
 class Bar(NamedTuple):
     """A slope as the change in the label across the feature's bounds, with its interval.
 
-    `inner` is the interval for sampling alone, `noise` privacy's share of the variance, or NaN.
+    `inner` is the interval for sampling alone. `noise` is privacy's share of the variance, or NaN.
     """
 
     name: str

@@ -360,7 +360,7 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
 
 
 class FolderTable:
-    """Several tables as one; used columns have one type, and no file occurs twice."""
+    """Several tables as one; a used column has one type in all, and no file occurs twice."""
 
     def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         self.names, self.tables, self.schema = names, tables, tables[0].schema
@@ -507,7 +507,7 @@ def _ending(path: Path) -> str:
 
 
 class _ParsedTable:
-    """Columns of numbers in an unnamed temporary file, in batches: `Table` by column numbers."""
+    """Table of numbers in an unnamed temporary file, in batches; its columns are named 0, 1, ..."""
 
     def __init__(self, width: int, batches: Iterable[list[NDArray[Any]]]) -> None:
         import pyarrow as pa
@@ -777,7 +777,7 @@ class TableQuality:
         return [text for text, columns in said.items() if columns]
 
     def _beyond(self, shares: dict[str, float], least: float) -> str:
-        """Columns whose share certainly exceeds `least`, with their shares; empty text if none."""
+        """Text of the columns whose share certainly exceeds `least`, with shares; may be empty."""
         least += SURE * self.noise_std
         sure = {name: min(own, 1.0) for name, own in shares.items() if own > least}
         return ", ".join(f"{n!r} ({float(f'{100 * own:.2g}'):g} %)" for n, own in sure.items())
@@ -802,9 +802,9 @@ def private_quality(
     a column's two counts. `columns` says which columns have bounds. `sample_size` is public or was
     released before. For m columns with bounds and k without, the counts of a record have norm at
     most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
-    every column, like the blank record of zero-out, and the other clipped in all with bounds. Then
-    Δ = √(2m + k), for the other relations. Without missing cells, a record's counts are m zeros and
-    ones, and Δ = √m.
+    every column, like the blank record of zero-out, and the other is clipped in every column with
+    bounds. Then Δ = √(2m + k), for the other relations. Without missing cells, a record's counts
+    are m zeros and ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
     square = int(np.sum(1 + np.array(list(columns.values())) * twice))
@@ -902,7 +902,7 @@ def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
     """Exact sums N, S_1, S_2, E over the complete records of chunks, (4,), in units of 2⁻²⁰.
 
-    The first feature is the root of weight divided by bound; it is 0 for an incomplete record.
+    The first feature is √(weight/bound); it is 0 for an incomplete record.
     """
     total = np.zeros(len(SHARES), dtype=np.int64)
     for rows, labels, *_ in chunks:

@@ -63,7 +63,7 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
 
     Source
     ------
-    brown2024, equation (12), with t the *upper* quantile; the paper calls it the α-th percentile.
+    brown2024, equation (12), with t the (1 + ℓ)/2 quantile; the paper calls it the α-th percentile.
 
     Examples
     --------
@@ -92,14 +92,14 @@ def batch_means(
     Parameters
     ----------
     iterates : array_like, shape (..., N, p)
-        θ_1..θ_N.
+        Iterates θ_1, ..., θ_N of one run.
     level : float
         Nominal coverage in (0, 1). Neighbouring blocks are correlated, so actual coverage is lower
         for short blocks; `interval_quality` computes it.
     replicates : int
         Number m of replicates, at least 2.
     burn_in : int
-        Number of first iterates left out; block l is the L iterates after burn_in + (l - 1) L.
+        Number of first iterates left out; block l has the L iterates from burn_in + (l - 1) L + 1.
 
     Source
     ------
@@ -111,7 +111,7 @@ def batch_means(
 def checkpoints(
     iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
 ) -> Interval:
-    """Interval from equally spaced iterates of one run, burn_in + l L with L = ⌊(N - burn_in)/m⌋.
+    """Interval from iterates number burn_in + l L of one run, with L = ⌊(N - burn_in)/m⌋.
 
     Parameters are as for `batch_means`.
 
@@ -158,7 +158,7 @@ def interval_quality(
     burn_in: int = 20,
     level: float = 0.95,
 ) -> IntervalQuality:
-    r"""Exact coverage and expected length under the unclipped law of the iterates.
+    r"""Exact coverage and expected length of intervals if no gradient is clipped.
 
     .. math::
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
@@ -171,11 +171,11 @@ def interval_quality(
     law : GradientDescentLaw
         Law of the iterates, with noise scaled for `gradients`.
     gradients : int
-        TOTAL number N of noisy gradients, over all runs.
+        Total number N of noisy gradients, over all runs.
     construction : {"batch_means", "checkpoints", "independent_runs"}
         Kind of replicates; "independent_runs" are m runs of ⌊N / m⌋ steps each.
     replicates, burn_in, level
-        As for `batch_means`; the burn-in applies to the path, or to every run.
+        As for `batch_means`; the burn-in applies to every run.
 
     Examples
     --------
@@ -221,8 +221,8 @@ def interval_quality_of_data(
 ) -> IntervalQuality:
     """`interval_quality` of intervals with a given budget on a data set.
 
-    It is exact without clipping; `clipping` bounds the effect of clipping. It is not private: use
-    it to choose parameters on public or synthetic data.
+    The result is exact without clipping; its `clipping` bounds the effect of clipping. It is not
+    private: use it to choose parameters on public or synthetic data.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ def interval_quality_of_data(
     budget : Budget
         Budget of all N gradients together, finite.
     clip_norm, step_size : float
-        Clipping bound γ on a row's gradient norm, and η.
+        Clipping bound γ on a row's gradient norm, and step size η.
     start : array_like, shape (p,), optional
-        θ_0, 0 by default.
+        Starting point θ_0, 0 by default.
 
     Examples
     --------
@@ -298,8 +298,8 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     Parameters
     ----------
     bias : array_like, shape (..., m)
-        Means b of the replicates minus the target; 0 broadcasts. More than 300 standard deviations
-        are refused unless the answer is clearly 0 or 1.
+        Means b of the replicates minus the target; may be the scalar 0. Biases above 300 standard
+        deviations are refused unless the answer is clearly 0 or 1.
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
@@ -349,7 +349,7 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
 def replicate_weights(
     construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
 ) -> FloatArray:
-    """Weights (m, N) of a path's iterates in the replicates.
+    """Weights (m, N) of one run's iterates in the replicates.
 
     Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in. Checkpoints pick the
     last iterate of each block. For "independent_runs" the shape is (1, ⌊N / m⌋): each run gives one
@@ -385,7 +385,7 @@ def replicate_weights(
 
 
 def t_quantile(replicates: int, *, level: float) -> float:
-    """Upper (1 + level)/2 quantile of Student's t on m - 1 degrees of freedom."""
+    """The (1 + level)/2 quantile of Student's t with m - 1 degrees of freedom."""
     return float(stdtrit(replicates - 1, _below_upper_end(level)))
 
 

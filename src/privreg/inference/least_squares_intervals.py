@@ -69,10 +69,10 @@ def least_squares_intervals(
 
     Notes
     -----
-    If noise hides the counts, the tail is assumed to continue no heavier than a power law. The
-    effect of rows beyond it is not bounded if noise hides their number. The factor κ in the largest
-    bias of a slope (`largest_bias`) was chosen on tables and is not a bound. It is small if a
-    robust fit agrees about the slope, larger if not. Along the mean it is 1.
+    Where noise hides the counts, the tail is assumed to be no heavier than a power law. The effect
+    of rows beyond this tail is not bounded if noise hides their number. The factor κ in the largest
+    bias of a slope (`largest_bias`) was chosen on tables and is not a bound. The factor is small if
+    a robust fit agrees about the slope, and larger if not. Along the mean it is 1.
     """
     rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
@@ -156,10 +156,10 @@ def new_observations(
 
     Notes
     -----
-    Coverage ℓ is for a new record from the same population. It is an average over rows x, as in
-    conformal prediction, and not the coverage at a stated x. The last factor, for the rows' own
-    part in θ_H, comes from least squares. The counted share must exceed ℓ by a deviation of its
-    noise. Within a bin, log q is taken as uniform, which adds coverage in a tail.
+    Coverage ℓ is for a new record from the same population, on average over rows x as in conformal
+    prediction. It is not the coverage at a stated x. The last factor, for the rows' own part in
+    θ_H, comes from least squares. The counted share must exceed ℓ by one deviation of its noise.
+    Within a bin, log q is taken as uniform, which adds coverage in a tail.
 
     Source
     ------
@@ -197,9 +197,9 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     .. math::
         T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
 
-    against χ² with p - 1 degrees of freedom (p without intercept); m is the direction of the mean.
-    v_H and v are the two fits' noise. m₂/(2n), with m₂ = tr(B)/p, approximates the sampling
-    variance of their difference, as in `_moved`.
+    T is compared with χ² of p - 1 degrees of freedom (p without intercept). m is the direction of
+    the mean. v_H and v are the noise variances of the two fits. m₂/(2n), with m₂ = tr(B)/p,
+    approximates the sampling variance of their difference, as in `_moved`.
     """
     law, (moved, variance) = least_squares_law(fit), _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
@@ -217,7 +217,7 @@ def robust_gain(fit: LeastSquaresFit) -> float:
         v = \tfrac1p\operatorname{tr}V, \qquad
         v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
 
-    along a whitened coordinate. V is the known noise of the wide steps, and s the private residual
+    along a whitened coordinate. V is the known noise of the last steps, and s the private residual
     scale. w and ρ_R are the clip and the final steps' budget of `default_settings`. Δ is 2 under
     replace-one, else 1; π = tr(A)/p; m₂ is the mean square of a clipped product. Contributions of
     the clips and the start are left out.
@@ -269,9 +269,10 @@ class LeastSquaresLaw:
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
-        If the tail biases a coefficient, the start's narrow clip t_H biases it more, so the start
-        differs. κ₀ = .3 with an intercept, else 1. κ_h is at least 1. It is √p if hidden records
-        (such as rare labels of 1, with similar rows) outweigh all others.
+        If the tail biases a coefficient, the narrow clip t_H of the start biases it more, so the
+        start differs by δ (`moved`). m₁ is `excess`, and h `hidden`. κ₀ is 0.3 with an intercept,
+        else 1. κ_h is at least 1, and √p if hidden records (such as rare labels of 1, in similar
+        rows) outweigh all others.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:
@@ -325,9 +326,9 @@ def least_squares_law(fit: LeastSquaresFit) -> LeastSquaresLaw:
 
 
 def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
-    """Whitened move of the wide steps from the start, and its variance along a coordinate.
+    """Whitened change from robust start to last iterate, and its variance along a coordinate.
 
-    The two fits share their rows, so the difference has about half of one's sampling variance.
+    Both fits use the same rows: the change has about half the sampling variance of one fit.
     """
     moved = np.asarray(np.linalg.solve(fit.whitening, fit.moved), dtype=np.float64)
     own = float(fit.step_matrices[-1][0, 0] * fit.gradient_noise_stds[-1]) ** 2
@@ -335,7 +336,7 @@ def _moved(fit: LeastSquaresFit) -> tuple[FloatArray, float]:
 
 
 def _mean_square(fit: LeastSquaresFit) -> float:
-    """tr(B)/p, at least a quarter of the squared scale of most rows after the warm-up."""
+    """tr(B)/p, but at least a quarter of the squared residual scale after the warm-up."""
     found, bound = mean_diagonal(fit.second_moment, fit.mean_square), fit.tail_clip**2
     return float(np.clip(found, min(0.25 * fit.residual_scale**2, bound), bound))
 
@@ -367,8 +368,8 @@ def _along(
 def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
     r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u from shortened long rows.
 
-    By the Cauchy–Schwarz inequality. ℓ_u is the curvature lost along u, beyond noise, ℓ the typical
-    loss. Rows that lose some have squares of at least R₁², so their share is ℓp/R₁².
+    This is the Cauchy–Schwarz inequality. ℓ_u is the curvature lost along u, beyond noise, and ℓ
+    the typical loss. Rows that lose some have ‖z‖² of at least R₁², so their share is ℓp/R₁².
     """
     p, unit = fit.parameters.size, direction / np.linalg.norm(direction)
     typical = float(np.trace(fit.curvature.value)) / p

@@ -74,7 +74,7 @@ class CoefficientIntervals(TwoSided):
     level : float
         Nominal coverage of the target.
     target : str
-        "population": the minimiser in the rows' population; "empirical": their own minimiser.
+        "population": the minimiser in the population; "empirical": that on the rows themselves.
     bias : ndarray, shape (k,), optional
         Largest bias that the half-width allows for; None if there is none.
     reasons : tuple of str
@@ -179,12 +179,12 @@ def population_intervals(
         \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
         C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
 
-    A and B are as in `shrunk_moments`. κ_j is the relative privacy noise in the variance itself.
+    A and B are as in `shrunk_moments`. κ_j is the relative noise in the variance estimate.
 
     Parameters
     ----------
     level : float
-        ℓ in (0, 1).
+        Nominal coverage ℓ, in (0, 1).
     target : {"population", "empirical"}
         Target to cover: the minimiser in the population (the records are an independent sample), or
         the minimiser on these records, for which only private noise counts.
@@ -316,7 +316,7 @@ class CoefficientCovariance:
 
     @property
     def total(self) -> FloatArray:
-        """Sum of both, (k, k); its diagonal is the square of the intervals' standard errors."""
+        """Sum of both parts, (k, k); its diagonal holds the intervals' squared standard errors."""
         return self.sampling + self.privacy
 
 
@@ -355,7 +355,7 @@ def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ShrunkMoments:
-    """A and B in whitened coordinates, and the noise left in both."""
+    """Curvature A and second moment B in whitened coordinates, and the noise left in both."""
 
     curvature: FloatArray  # A
     second_moment: FloatArray  # B
@@ -401,9 +401,9 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments limited to a direction's own noisy value plus a deviation; None if hidden.
+        """Moments whose A along a direction is at most its noisy value plus one deviation.
 
-        Shrinkage uses all entries at once and can hide a single thin direction.
+        None if noise hides the direction. Shrinkage uses all entries and can hide a thin direction.
         """
         unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)

@@ -1,14 +1,14 @@
-r"""AdaSSP: runs, and their error from the deterministic equivalents of a Wigner-deformed matrix.
+r"""AdaSSP: runs, and their error by deterministic equivalents of a Wigner-deformed matrix.
 
 The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z`. D, with eigenvalues
-d_j, is the mean Gram matrix of shortened rows, m their product with clipped labels. κ is the ridge;
-τW and νz are private noise. For :math:`G = (D + \kappa I + \tau W)^{-1}` and a diagonal Λ,
+d_j, is the mean Gram matrix of shortened rows, m their mean product with clipped labels. κ is the
+ridge; τW and νz are private noise. With :math:`G = (D + \kappa I + \tau W)^{-1}` and Λ diagonal,
 
 .. math:: \mathbb E\,G_{jj} = g_j = \frac{1}{d_j + \kappa - \tau^2\sum_k g_k},\qquad
     \mathbb E\,(G\Lambda G)_{jj} = g_j^2\Big(\lambda_j + \tau^2
     \frac{\sum_k g_k^2\lambda_k}{1 - \tau^2\sum_k g_k^2}\Big).
 
-κ depends on a private smallest eigenvalue; predictions average over its noise.
+κ depends on a noisy smallest eigenvalue; predictions average over this noise.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _regime(problem: Problem, found: Prediction) -> Prediction:
     """Regime of AdaSSP: the noise must leave the Gram matrix invertible.
 
     The prediction uses only the mean of the rows' Gram matrix. Without noise, the error of least
-    squares is 1/(1 - κ) times as large, with κ = p/n: 18 % more at κ = `MOST_RATIO`. The error from
-    privacy noise, which dominates in practice, has no such factor.
+    squares is 1/(1 - κ) times the predicted one, with κ = p/n: 18 % more at κ = `MOST_RATIO`. The
+    error from privacy noise, which dominates in practice, has no such factor.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")
@@ -163,7 +163,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 
 
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
-    """g and the coordinates' share of the random part; `inf` without a solution.
+    """g and the coordinates' share of the random part; `inf` if there is no solution.
 
     Newton's steps start below the first zero of a convex function and do not pass it.
     """

@@ -41,7 +41,7 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 @lru_cache(maxsize=8)
 def whole_labels(law: str) -> tuple[FloatArray, FloatArray]:
-    """Labels 0 and 1, or counts, standardised to mean 0 and variance 1, and probabilities."""
+    """Labels 0 and 1, or counts, standardised to mean 0 and variance 1; their probabilities."""
     mean = float(law.partition("_")[2])
     numbers, chances = np.arange(2.0), np.array([1 - mean, mean])
     if law.startswith("poisson"):
@@ -92,7 +92,7 @@ def noise_moments(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""P(|r| ≤ w) and E min(|r|, w)² of r, label noise plus a prediction's Gaussian error."""
+    r"""P(|r| ≤ w) and E min(|r|, w)²; r is label noise plus a prediction's Gaussian error."""
     share, second = _clipped(width, other_variance, _noise(label_noise_std, law))
     return share[()], second[()]
 
@@ -121,7 +121,7 @@ SERIES = _series()
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _of_ratio(ratio: float) -> tuple[float, float, float]:
-    r"""P(|z| ≤ w), E min(|z|, w) and E min(|z|, w)² at w = width/deviation; π = P(|z| ≤ w).
+    r"""π = P(|z| ≤ w), f = E min(|z|, w) and q = E min(|z|, w)² at w = width/deviation.
 
     .. math:: f = w(1 - \pi) + \pi'(0) - \pi'(w), \qquad q = w^2(1 - \pi) + \pi - w\pi'(w)
     """
@@ -171,7 +171,7 @@ def _clipped(
 
 
 class ClippedRows(NamedTuple):
-    """Rows, and label noise as a mixture of Gaussians, in the form for compiled code."""
+    """Rows, and label noise as a mixture of Gaussians, in a form for compiled code."""
 
     weights: FloatArray  # (rows,)
     energies: FloatArray  # (groups, rows)
@@ -209,20 +209,20 @@ def clipped_slopes(
 ) -> float:
     r"""Return the share of unclipped residuals; write `slopes` of mean errors and variances.
 
-    Slopes, (3, groups), are means over rows of x_j² times three moments of the clipped residual.
-    The drift is its mean / the unclipped mean: the rate at which the mean error falls. The share is
-    the probability of no clipping: the rate at which a deviation falls. The third is the second
-    moment. Drift and share include the row's factor, the second moment its square.
+    Slopes, (3, groups), are means over rows of x_j² times three numbers. The first, the drift, is
+    the mean of the clipped residual / the unclipped mean: the rate at which the mean error falls.
+    The second is the probability of no clipping: the rate at which a deviation falls. The third is
+    the clipped second moment. The first two include the row's factor, the third its square.
 
-    A group g has squared mean errors c_g along its coordinates, energy E_g in a row, and peak κ_g.
-    Over directions, the mean error M of the row's prediction has variance V and
+    A group g has squared mean errors c_g along its coordinates, energy E_g in a row, and peak κ_g
+    (see `Rows`). Over directions, the mean error M of the row's prediction has variance V and
 
     .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
         d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
 
-    d is 1 for one feature. It is 1 for a one-hot row, which has the error of one category. M is
+    d is 1 for one feature, and for a one-hot row, which has the error of one category. M is
     replaced by :math:`\pm\sqrt{aV} + N(0, (1 - a)V)`, :math:`a = \sqrt d / (1 + \sqrt d(1 - d)/3)`:
-    the fourth moment agrees with M's for few and many features, and E|M| to 0.6 %.
+    the fourth moment agrees with M's if d is 1 or near 0, and E|M| to 0.6 %.
     """
     groups, size = rows.energies.shape
     # Squares are products, which Python and the compiler round alike.
@@ -313,7 +313,7 @@ def all_clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> None:
-    """`clipped_slopes` of the wanted settings; each array has one more axis, in front."""
+    """`clipped_slopes` of the wanted settings; each array has an additional first axis."""
     for at in range(len(wanted)):
         if wanted[at]:
             given = widths[at], factors[at], squared_bias[at], variance[at]
@@ -343,15 +343,15 @@ def sampling_inflation(
 ) -> FloatArray:
     r"""Sampling variance of a Huber minimiser, divided by the sandwich variance (p/n → 0).
 
-    In the limit of n and p in proportion κ the prediction of a left-out row has variance τ², and
+    For large n and p with κ = p/n fixed, the prediction of a left-out row has variance τ², and
 
     .. math::
         \kappa = \frac{c}{1 + c}\Pr(|r| \le w(1 + c)), \qquad
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
         r \sim \sigma\xi + N(0, v + \tau^2)
 
-    for clips w, (settings, rows). Without clipping the ratio is 1/(1 - κ). It is `inf` if there is
-    no solution, with too few rows.
+    for clips w, (settings, rows). Without clipping the ratio is 1/(1 - κ). It is `inf` if rows are
+    too few for a solution.
 
     Source
     ------
@@ -363,7 +363,7 @@ def sampling_inflation(
     noise = _noise(label_noise_std, law)
 
     def mean(growth: FloatArray | float, variance: FloatArray | float) -> FloatArray:
-        """Row means of unclipped share and clipped second moment, at clip widths times `growth`."""
+        """Row means of unclipped share and clipped second moment, with clips times `growth`."""
         grown, others = widths * np.reshape(growth, (-1, 1)), np.reshape(variance, (-1, 1))
         return np.asarray(_clipped(grown, others, noise) @ weights)
 
@@ -468,7 +468,7 @@ def squared_shift(
     leverage: FloatArray | float = 1.0,
     covered: FloatArray | float = 1.0,
 ) -> FloatArray:
-    r"""Mean squared shift of a coordinate by clips w (settings, rows) at κ = 1, (settings, groups).
+    r"""Mean squared shift of a coordinate, (settings, groups), by clips w (settings, rows); κ = 1.
 
     Least squares makes the residual r uncorrelated with the features. A clipped regression does so
     for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the
@@ -480,8 +480,8 @@ def squared_shift(
         A = \mathbb E\,\ell\,1\{|r| \le w\},
 
     Every eigenvector gets the same part of d, since its direction is unknown. `covered` is the
-    share of the shift that a descent has completed. No step of a run depends on κ,
-    `Problem.misfit`; without a misfit nothing is computed.
+    share of the shift that a descent has completed. κ is `Problem.misfit`, on which no step of a
+    run depends; nothing is computed if it is 0.
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
@@ -500,12 +500,12 @@ def squared_shift(
 
 
 def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
-    r"""Share of whole-number labels lost to clips w (settings, rows), shape (settings,).
+    r"""Share of slopes for whole-number labels that clips w (settings, rows) remove, (settings,).
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
     The slope of an exponential family's mean loses this share. s is the deviation of labels' means.
-    It is raised where the Gaussian mixture misses a tenth of clipped squares, as predictions may.
+    It is at least `MOST_LOST` where the Gaussian mixture misses a tenth of the clipped squares.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))

@@ -36,7 +36,7 @@ class CorrelatedNoise(Method):
     batch_size : int
         Number of rows per step, at least 1.
     step_size : float
-        η.
+        Step size η.
     clip_norm : float
         Largest gradient norm.
     damping : float

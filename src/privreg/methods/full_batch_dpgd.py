@@ -11,9 +11,9 @@ sampling error f and the variance v from private noise of deviation λ follow
 .. math:: c \leftarrow a\,c,\quad f \leftarrow (1 - \eta A) f + \eta\sqrt{B/n},\quad
     v \leftarrow a^2 v + \eta^2\lambda^2, \qquad a = 1 - \eta A h.
 
-A depends on the residual's size at each step: far from θ* more is clipped. The sample's residuals
-are taken at its own minimiser, so f is not part of that size. `sampling_inflation` gives the growth
-of f at finite p/n.
+A depends on the size of the residuals at each step: far from θ* more is clipped. The size excludes
+f, since the sample's residuals are taken at its own minimiser. `sampling_inflation` gives the
+growth of f at finite p/n.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class FullBatchDPGD(Method):
     steps : int
         Number of steps T, at least 1.
     step_size : float
-        η.
+        Step size η.
     clip_norm : float
         Largest gradient norm γ.
 
@@ -175,11 +175,11 @@ class FullBatchDPGD(Method):
 def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float) -> Prediction:
     r"""Regime of clipped full-batch descent (brown2024, Lemma 2.3, where nothing is clipped).
 
-    Noise settles at a variance proportional to 1/(r(2 - r)), with `reach` r the largest step times
-    curvature. At `MOST_REACH`, an error of 2 % in the curvature is the stated 10 % in variance. A
-    clip of u residual scales leaves a share s = P(|ξ| ≤ u) `unclipped`. The curvature's elasticity
-    in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`, where the pull hardly grows with the
-    error.
+    Noise settles at a variance proportional to 1/(r(2 - r)), where `reach` r is the largest product
+    of step size and curvature. At `MOST_REACH`, an error of 2 % in the curvature gives the stated
+    10 % in variance. A clip of u residual scales leaves a share s = P(|ξ| ≤ u) `unclipped`. The
+    curvature's elasticity in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`, where the pull
+    hardly grows with the error.
     """
     if not found.holds:
         return found

@@ -72,7 +72,7 @@ DEVIATION_WEIGHTS = np.array([2 / 3, 1 / 6, 1 / 6])
 
 
 class Whitening:
-    """Expected whitening after the rounds of the private Gram matrix, by groups."""
+    """Expected whitening, by groups, after all rounds of estimating the private Gram matrix."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Whitening:
         self.thinness = thinness
 
     def gain(self, ratio: float) -> float:
-        """Mean of WᵀΣW divided by its nominal value: W inverts a noisy matrix of ratio p/n."""
+        """Mean of WᵀΣW divided by its nominal value; W inverts a noisy matrix with `ratio` p/n."""
         variance = min(self.variance, 0.15)
         points, weights = sample_nodes(self.weight**2 * ratio, extra_variance=variance)
         return float(weights @ (1 / np.maximum(points, 0.15)))
@@ -143,7 +143,7 @@ def _relative(std: FloatArray, centre: FloatArray, dimension: int) -> FloatArray
 def _caps(
     lengths: FloatArray, weights: FloatArray, problem: Problem, noise: float
 ) -> tuple[float, FloatArray, FloatArray]:
-    """Cap of the first round with a noiseless histogram; caps with noise, and probabilities."""
+    """Cap of the first round with a noiseless histogram; caps with noise; their probabilities."""
     n = problem.sample_size
     edges = length_edges(problem.feature_norm)
     bins = np.searchsorted(edges, lengths, side="left")
@@ -314,7 +314,7 @@ def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tu
 
 @lru_cache(maxsize=1024)
 def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseLaw) -> float:
-    """`residual_scale` of residuals of variance 1 with a share `noise_share` of label noise."""
+    """`residual_scale` of residuals of variance 1, of which label noise makes up `noise_share`."""
     squares, weights = squared_scales(law)
     stds = np.sqrt(1 - noise_share + noise_share * squares)[:, None] * np.array(lengths)
     edges = scale_edges(4.0)
@@ -423,7 +423,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
         Width of the clip in residual scales, in [1e-3, 1e3]: about 1 if privacy noise dominates,
         wider if sampling noise does.
     warm_up_steps, final_steps, gram_rounds : int
-        Numbers of warm-up steps, of averaged steps, and of rounds of the private Gram matrix.
+        Numbers of warm-up steps, of averaged steps, and of estimates of the private Gram matrix.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ, each in (0, 1).
     moment_share : float
@@ -508,7 +508,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
       mean error to the stated accuracy.
     - Growth of the residual variance by `MOST_EXCURSION` makes the scale 14 % larger. With 10 % of
-      noise, it grows by the quarter at which a step is undone. Expectations do not follow that.
+      noise, it can grow by the quarter at which a step is undone, which expectations ignore.
     - The final steps keep the clip and the Newton matrix of their start. If the residual variance
       then falls by `MOST_ARRIVAL`, the share of unclipped gradients at a clip of one scale rises
       from 0.68 to 0.82: the matrix is a fifth too large.

@@ -90,7 +90,7 @@ class RecordProducts:
     """Points spread evenly over errors, rows, labels and starts.
 
     A point is a row, its error, its label clipped to the bound, and the error of the steps' start.
-    q/√p, a residual times its row's length, is in units of the errors' standard deviation.
+    q is a residual times its row's length, and q/√p is in units of the errors' deviation.
     """
 
     def __init__(
@@ -270,7 +270,7 @@ def follow_wide(
     errors: ErrorLaw | None = None,
     intercept: bool = False,
 ) -> WideOutcome:
-    """Follow one fit: its start, then its wide steps in expectation and with drawn noise."""
+    """Follow one fit: its start, then its wide-clip steps, in expectation and with drawn noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
     like = law if law in LABEL_NOISE_LAWS else "gaussian"
@@ -328,7 +328,7 @@ class _Draw:
 
 @dataclass(frozen=True, eq=False)
 class _WideSteps:
-    """The wide steps of a fit of given size, budget and settings."""
+    """The last steps, with a wide clip, of a fit of given size, budget and settings."""
 
     n: int
     p: int
@@ -429,7 +429,7 @@ class _WideSteps:
 
 
 def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
-    r"""Effect on the clip of noise in the last counts, which are far out.
+    r"""Effect on the clip of noise in the last counts, far in the tail of the histogram.
 
     .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
 
@@ -441,7 +441,7 @@ def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
 
 
 def _start(settings: LeastSquaresSettings) -> HuberSettings:
-    """Robust settings with the same start."""
+    """Settings of a robust fit with the same start."""
     shares = {name: getattr(settings, name) for name in ("norm_share", *START)}
     left = 1 - plain_sum(shares.values())
     return HuberSettings(
@@ -464,26 +464,26 @@ SPIKED = (
 
 @dataclass(frozen=True)
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
-    """Private least squares: budget shares of a start, a tail and three wide steps.
+    """Private least squares: shares for a robust start, a tail histogram, three wide-clip steps.
 
     `WhitenedDescent` (methods/huber.py) defines the relations, the groups and the preparation.
 
-    It estimates the best linear prediction of the mean label under any law of the errors.
+    The method estimates the best linear prediction of the mean label under any law of errors.
     `PrivateHuber` has less risk under the errors of a `Problem` without misfit.
 
     Parameters
     ----------
     clip_width : float
-        Clip of the warm-up steps in residual scales, in [1e-3, 1e3]. The clip of the wide steps is
-        found privately.
+        Clip of the warm-up steps in residual scales, in [1e-3, 1e3]. The wide clip of the last
+        three steps is found privately.
     warm_up_steps, gram_rounds : int
-        Number of warm-up steps, and of rounds of the private Gram matrix.
+        Numbers of warm-up steps, and of estimates of the private Gram matrix.
     norm_share, label_share, gram_share, scale_share, warm_up_share : float
         Shares of ρ for the start; each share is in (0, 1), here and below.
     tail_share : float
         Share for the histogram and mean square that set the clip and the allowance for bias.
     curvature_share, long_share, moment_share, mean_share : float
-        Shares for the moments that intervals need. The rest goes to the wide steps.
+        Shares for the moments that intervals need. The rest of ρ goes to the last three steps.
 
     Guarantee
     ---------

@@ -63,7 +63,7 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """A search of a grid of arguments of `settings`, then of `zooms` ever smaller crosses."""
+        """A search on a grid of arguments of `settings`, then on `zooms` ever smaller crosses."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
@@ -224,8 +224,8 @@ class Method(ABC):
 
         Guarantee
         ---------
-        Releasing the whole value keeps the budget under its relation. The settings and the declared
-        facts must be chosen without looking at the rows.
+        Releasing the whole value spends the budget, under the budget's relation. The settings and
+        the declared facts must be chosen without looking at the rows.
         """
         return self.prepare(samples, budget, declared)(noise)
 
@@ -293,7 +293,7 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """`predictions` for several misfits at the cost of one: no step depends on misfit.
+        """`predictions` for several misfits at the cost of one: no step depends on the misfit.
 
         A run with numbers that are not finite is reported as diverged.
         """
@@ -338,8 +338,8 @@ class Method(ABC):
     ) -> CoefficientIntervals:
         """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
 
-        They are infinite if none are known. `fit` is the value of a run's release, `functionals`
-        has shape (k, p) and `offset` (k,).
+        They are infinite if the method has none. `fit` is the value of a run's release,
+        `functionals` has shape (k, p) and `offset` (k,).
         """
         require_choice("target", target, TARGETS)
         unknown = np.full(len(functionals), np.inf)
@@ -392,7 +392,7 @@ class Method(ABC):
 
     @classmethod
     def _numbers(cls, values: Mapping[str, float], *, needed: Collection[str]) -> dict[str, Any]:
-        """Values of the settings, whole numbers as such."""
+        """Values of the settings; those of whole-number settings become integers."""
         kinds = {each.name: each.type for each in cls._fields()}
         require_names(values, kinds, needed=needed)
         return {

@@ -44,7 +44,7 @@ class Problem(Immutable):
     .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad
         \operatorname{Var}\xi = \sigma^2
 
-    The basis consists of the features' eigenvectors; predicted methods do not depend on the basis.
+    The basis consists of the features' eigenvectors; the methods do not depend on the basis.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Problem(Immutable):
     signal : float or array_like, shape (p,)
         Coefficients θ* along the eigenvectors, or only their norm, which is then spread evenly.
     label_noise_std : float
-        σ.
+        Standard deviation σ of the label noise.
     feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
         Law of the independent coordinates of a row, all of mean 0. A "one_hot" row has one entry of
         1; the eigenvalues are then the categories' probabilities and sum to 1.
@@ -66,7 +66,7 @@ class Problem(Immutable):
         Declared bound on a label's size; four standard deviations of a label by default.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts. "binary_0.2" states the labels' mean, in any unit; else variances give the mean.
+        for counts. "binary_0.2" states the labels' mean, in any unit; by default variances give it.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
@@ -154,7 +154,7 @@ class Problem(Immutable):
         signal, label_noise_std : array_like, shape (k,)
             Factors that multiply the problem's own values.
         noise_shapes : sequence of (label_noise_law, misfit), optional
-            The problem's own by default.
+            Pairs to combine with these factors; by default the problem's own pair.
 
         Examples
         --------
@@ -243,11 +243,11 @@ class Rows:
     peaks: FloatArray  # half of (3 - kurtosis of a group's error in a given row)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
-        """Row mean of x_j² `values` for a j in each group, from (..., rows) to (..., groups)."""
+        """Mean over rows of x_j² times `values` (..., rows), for one j per group: (..., groups)."""
         return (self.weights * values) @ self.energies / self.multiplicities
 
     def quadratic(self, variances: FloatArray) -> FloatArray:
-        """x' diag(C) x of every row for variances C, shape (..., groups): shape (..., rows)."""
+        """xᵀ diag(C) x of every row, shape (..., rows), for variances C, shape (..., groups)."""
         return variances @ self.energies.T
 
     def total(self, values: FloatArray) -> FloatArray:
@@ -336,18 +336,18 @@ class Prediction:
     excess_risk, excess_risk_std : float
         Half the excess of the squared prediction error over its minimum: mean over data and private
         noise, and standard deviation over runs, in squared label units. `inf` if the run diverges.
-        A deviation below 0.3 of the mean may be wrong by a factor of 2.2, few coordinates matter.
+        A deviation below 0.3 of the mean may be off by a factor of 2.2: few coordinates decide it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
         Root mean square length of 95 % intervals for θ*_j from the exact law of the run, in units
-        of a coefficient. It covers the mean squared error: bias and variance.
+        of a coefficient. The length allows for bias and variance.
     null_risk : float
         Excess risk of predicting the mean, for comparison.
     regime : Regime
         Extent to which the theory holds here.
     reason : str
-        The theorem, or the violated assumption.
+        Theorem that applies, or assumption that is violated.
     warnings : tuple of str
         Further warnings, one line each.
     """
@@ -427,9 +427,9 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
 
     The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with κ =
     p/n (Marchenko and Pastur). A full step for the population is stable along all of them if this
-    edge is below 2, for κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only rows with
-    unclipped gradients, a share s, have curvature. For κ/s the rule asks for an edge of at most
-    1.77, which is κ/s = 0.11. Beyond it, simulations differed by more than 10 %.
+    edge is below 2, that is κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only rows
+    with unclipped gradients, a share s, have curvature. For κ/s the rule asks for an edge of at
+    most 1.77, that is κ/s ≤ 0.11. Beyond, predictions were off by over 10 %.
 
     Source
     ------

@@ -89,7 +89,7 @@ def toeplitz_optimum(
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
         at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        these, the optimum is also the best non-negative, non-increasing encoder of any width.
+        these, no non-negative, non-increasing encoder is better, however many bands it has.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
@@ -175,7 +175,7 @@ def best_damping(
 
 
 class _Problem:
-    """Error and gradient for given workloads, weights and criterion, through one FFT length."""
+    """Error and gradient for given workloads, weights and criterion, by FFTs of one length."""
 
     def __init__(self, kernels: FloatArray, scales: FloatArray, moments: FloatArray) -> None:
         self.steps = kernels.shape[1]
@@ -265,8 +265,8 @@ def dense_optimum(
     r"""Least mean error over all mechanisms, for one or several epochs in a fixed order.
 
     Limited-memory BFGS on X = CᵀC starts from the Toeplitz optimum with one band per step of an
-    epoch, corrected by the optimum over fewer steps. The search is preconditioned in the cosine
-    basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
+    epoch, plus a correction from the optimum for fewer steps. The search is preconditioned in the
+    cosine basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
     :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
@@ -375,7 +375,7 @@ class _DenseProblem:
 
 
 def _start(problem: _DenseProblem) -> tuple[FloatArray, FloatArray | None]:
-    """A banded start, corrected by the optimum over fewer steps, and the inverse of the result.
+    """A banded start, plus a correction from the optimum for fewer steps; and its inverse.
 
     The correction is the difference between that optimum and its own banded start. The inverse is
     None if the result is not positive definite.

@@ -29,13 +29,13 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    The encoder is given by Toeplitz coefficients, shape (T,), or any matrix with a column per step.
+    The encoder is an array of Toeplitz coefficients, (T,), or any matrix with a column per step.
 
     Guarantee
     ---------
-    Let each step release a gradient of norm at most 1, and adding, removing or zeroing out a record
-    change one gradient. Then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything
-    computed from this release, such as all iterates together. Gradients may be chosen adaptively.
+    If gradients have norm at most 1, and adding, removing or zeroing out a record changes one of
+    them, C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything computed from this
+    release, such as all iterates together. Gradients may be chosen adaptively.
 
     Examples
     --------

@@ -182,7 +182,7 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
 class TreeNoise(NoiseStream):
     r"""Stream of tree-aggregated noise that holds one vector per level.
 
-    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` for a gradient step. In each
+    The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` of the prefix noise ν. In each
     coordinate ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes use.
     Multiplied by a root of Σ, items are shaped noise. `std` is the deviation of a node's noise: the
     noise multiplier times `tree_sensitivity` times the bound on a step's vector. Privacy accounted
@@ -295,10 +295,10 @@ class Correlation(Protocol):
         """Stream of increments ξ_t, made from standard normal z."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps with z that enter ξ with weight -1, and steps with z not needed later.
+        """Earlier steps whose z enters ξ with weight -1, and steps whose z is not needed later.
 
-        Steps count from 1. None if the increments are not a short combination of single draws.
-        Their scale then cannot change between steps.
+        Steps count from 1. None if the increments are not a short combination of single draws; in
+        this case their scale cannot change between steps.
         """
 
 
@@ -345,7 +345,7 @@ class SquareRootCorrelation:
     Parameters
     ----------
     damping : float
-        ν in [0, 1]: about ηλ for the directions that matter; 1 gives independent noise.
+        Damping ν in [0, 1], such as ηλ of the directions that matter; 1 gives independent noise.
     """
 
     damping: float

@@ -337,7 +337,7 @@ def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
 
 
 def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
-    """Coefficients of (1 - (1-ν)x)^(offset - 1), with ratios (t - offset)/t (1-ν) of neighbours."""
+    """Coefficients of (1 - (1-ν)x)^(offset - 1); neighbours have ratios (1-ν)(t - offset)/t."""
     index = np.arange(1, require_count("steps", steps))
     kept = 1.0 - checked_damping(damping)
     return np.cumprod(np.concatenate([[1.0], (index - offset) / index * kept]))

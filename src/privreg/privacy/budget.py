@@ -226,7 +226,7 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def from_approximate_tight(epsilon: float, *, delta: float) -> float:
-    r"""Largest ρ that `to_approximate_tight` converts to at most ε, less at most a relative 1e-9.
+    r"""Largest ρ that `to_approximate_tight` maps to at most ε, too small by up to a relative 1e-9.
 
     The search starts from the inverse of the closed form,
 
@@ -287,7 +287,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 def _missed(mu: float, shift: float, wanted: float) -> float:
     """Excess of δ at ε = μ²/2 + μt, with an allowance for rounding, over the wanted δ.
 
-    It is computed from log δ, since a small δ has lost its digits, or near 1 from 1 - δ.
+    It is computed from log δ, since a small δ has lost its digits, or from 1 - δ for δ near 1.
     """
     if wanted <= 0.5 or mu <= 0.5:
         return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
@@ -325,7 +325,7 @@ def _checked_delta(delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
-    """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, less at most a relative 1e-12.
+    """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, too small by up to a relative 1e-12.
 
     Inverse of `gaussian_epsilon`, for ε in its range and δ at least 1e-100.
 
@@ -448,8 +448,8 @@ class Budget:
     def gaussian(self) -> Budget:
         """Budget for mechanisms that only add Gaussian noise, in shares fixed beforehand.
 
-        A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. This ρ is 11 to 16 %
-        larger than by zCDP's conversion, for ε up to 8 at δ = 1e-6. Other budgets stay unchanged.
+        A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. For ε up to 8 at δ =
+        1e-6, this ρ is 11 to 16 % larger than by zCDP's conversion. Other budgets stay unchanged.
 
         Guarantee
         ---------

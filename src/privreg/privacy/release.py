@@ -43,9 +43,9 @@ class Secret:
 
     Guarantee
     ---------
-    Exact methods use only secure bits (`privreg.noise.exact`). The whole initial state of a
-    generator is 192 secure bits. The generator is fast but not cryptographic: guarantees assume
-    that no observer inverts it.
+    Exact methods use only secure bits (`privreg.noise.exact`). Other methods use a generator whose
+    whole initial state is 192 secure bits. It is fast but not cryptographic: guarantees assume that
+    no observer inverts it.
     """
 
     is_secret: ClassVar[bool] = True
@@ -107,7 +107,7 @@ class Ongoing(Uncopied):
         return self.source.assumptions
 
     def generator(self) -> np.random.Generator:
-        """The generator itself; its stream continues."""
+        """The generator in use, not a new one: its stream continues."""
         self._require_process()
         return self.rng
 
