@@ -361,8 +361,8 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
         Path,
         required=True,
     )
-    right = "valid only if errors are symmetric given the features or independent of them"
-    add("--target", f"least_squares (default), or huber: its intervals are shorter but {right}")
+    right = "shorter but valid only if errors are symmetric given features or independent of them"
+    add("--target", f"least_squares, or huber: its intervals are {right} (default least_squares)")
     add("--weight COLUMN", "column of the records' weights, such as survey weights")
     clipped = "Weights are clipped to [0, W]"
     add("--weight-bound W", f"public largest weight, required with --weight. {clipped}", float)

@@ -109,9 +109,7 @@ def test_data_are_never_quoted(argument, value):
 def test_where_the_cells_are_is_said():
     text = refusal(model().fit, FEATURES["frame of text"], Y)
     assert "other values in 1 of 30 rows of X, columns 'b'" in text
-    assert "other values in 1 of 30 rows, columns 1 of X" in refusal(
-        model().fit, FEATURES["list"], Y
-    )
+    assert "values in 1 of 30 rows, columns 1 of X" in refusal(model().fit, FEATURES["list"], Y)
     missing = X.copy()
     missing[:4, 0] = np.nan
     text = refusal(model().fit, missing, Y)
