@@ -320,8 +320,7 @@ def least_budget(
     if not met(best):
         least = max(getattr(each, objective) for each in best.best.predictions)
         raise ValueError(
-            f"{name} must exceed {MARGIN * least:.3g}, the smallest value for these rows at any "
-            f"budget, got {stated:g}"
+            f"{name} must exceed {MARGIN * least:.3g}, the smallest at any budget, got {stated:g}"
         )
     tried = low > log(SMALLEST)
     while high - low > TOLERANCE:

@@ -168,7 +168,7 @@ class FTRLMechanism(Immutable):
         std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
-                f"clip_norm must be small enough for noise of standard deviation at most 1e12 at "
+                "clip_norm must be small enough for noise of standard deviation at most 1e12 at "
                 f"{budget}, got {clip_norm}: it needs {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.

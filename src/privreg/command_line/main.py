@@ -78,9 +78,10 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     add(
         "--label-noise-law LAW[:MISFIT]",
         f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))} or binary_MEAN "
-        "(default gaussian). binary is for labels 0 and 1, of mean MEAN and in any unit if MEAN is "
-        "given; poisson is for counts. MISFIT, from 0 to 1 (default 0), is the correlation of the "
-        "features with what clipping removes. Several laws if unknown: gaussian student_t3:0.3",
+        "(default gaussian). binary is for labels 0 and 1, poisson for counts; binary_MEAN states "
+        "the labels' mean and allows any unit. MISFIT, from 0 to 1 (default 0), is the "
+        "correlation of the features with what clipping removes. Name several laws if unknown: "
+        "gaussian student_t3:0.3",
         nargs="+",
         default=["gaussian"],
     )

@@ -448,8 +448,10 @@ def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
 
     weighing = []
     if weight is not None:
-        bound = f"Weights are clipped to [0, {weight.high:g}]; their sum is in units of this bound."
-        weighing = [f"Records are weighted by {weight.name!r}, as in the fit. {bound}"]
+        bound = (
+            f"Weights are clipped to [0, {weight.high:g}] and summed in units of {weight.high:g}"
+        )
+        weighing = [f"Records are weighted by {weight.name!r}, as in the fit. {bound}."]
     return "\n".join(
         [
             line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),

@@ -355,8 +355,8 @@ def target_sentences(
         f"{covered} They also allow for bias from clipping.",
         f"About {round(100 * share, 1):g} % of the records had their gradients clipped (private "
         "estimate).",
-        "Assumption: where residuals are too rare to see privately, the tail continues, no heavier "
-        "than a power law. Intervals do not cover the bias from a few records far beyond it.",
+        "Assumption: where residuals are too rare to see privately, their tail continues, no "
+        "heavier than a power law. Intervals do not cover bias from a few records far beyond it.",
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:
