@@ -448,10 +448,8 @@ def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
 
     weighing = []
     if weight is not None:
-        bound = (
-            f"Weights are clipped to [0, {weight.high:g}] and summed in units of {weight.high:g}"
-        )
-        weighing = [f"Records are weighted by {weight.name!r}, as in the fit. {bound}."]
+        bound = f"clipped to [0, {weight.high:g}] and summed in units of {weight.high:g}"
+        weighing = [f"Records are weighted by {weight.name!r}, as in the fit. Weights are {bound}."]
     return "\n".join(
         [
             line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
