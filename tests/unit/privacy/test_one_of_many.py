@@ -142,7 +142,7 @@ def test_beside_a_setting_without_clipping_nothing_is_released(data, rng):
             (full_batch_dpgd(data, clip_norm=bounds, **options), 0),
             (sgd(data, rng, clip_norms=bounds), (0, 0)),
         ):
-            with pytest.raises(ValueError, match="with finite clip norms"):
+            with pytest.raises(ValueError, match="with only finite clip norms"):
                 run.release(setting)
     features = data.features.copy()
     features[0] = 1e60
