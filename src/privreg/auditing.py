@@ -78,7 +78,7 @@ def neighbouring_tables(
     rows, values = map(np.array, checked_data(features, labels))
     at = require_count("record", record, least=0, most=len(rows) - 1)
     if (replacement is not None) != (relation is Neighbours.REPLACE_ONE):
-        raise ValueError("replacement must be given for replace-one, and only for replace-one")
+        raise ValueError("replacement must be given for replace-one and None otherwise")
     names = np.arange(len(rows)) if groups is None else require_names(groups, len(rows))
     first = Table(rows, values, None if groups is None else names)
     own = names == names[at]

@@ -177,7 +177,7 @@ def places(wrong: NDArray[np.bool_]) -> str:
     if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
-    found = f"others in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
+    found = f"other values in {int(rows.any(axis=1).sum())} of {len(rows)} rows"
     if wrong.ndim == 1:
         return found
     columns = np.flatnonzero(rows.any(axis=0))
@@ -307,7 +307,7 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
     --------
     >>> require_array("features", [[1.0, 2.0], [3.0, np.inf]], shape=(None, 2))
     Traceback (most recent call last):
-    ValueError: features must be finite, got others in 1 of 2 rows, columns 1
+    ValueError: features must be finite, got other values in 1 of 2 rows, columns 1
     """
     array = _floats(name, value)
     if array.shape != shape and not _fits(array.shape, shape):
@@ -392,7 +392,7 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(
-            f"{names} must give results within double precision, "
+            f"{names} must give results within the range of double precision, "
             f"got {np.asarray(answer)[~sound].flat[0]}"
         )
     return answer

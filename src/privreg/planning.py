@@ -135,7 +135,7 @@ class Plan:
 
     def __str__(self) -> str:
         null = max(problem.null_risk for problem in self.problems)
-        said = f"Predicting the mean: {null:.3g}. {self.verdict}"
+        said = f"Excess risk of predicting the mean: {null:.3g}. {self.verdict}"
         lines = [fill(each, 100) for each in (said, *map(self._cost, self.targets))]
         return "\n".join([_table(self.alternatives), "", *lines])
 
@@ -320,8 +320,7 @@ def least_budget(
     if not met(best):
         least = max(getattr(each, objective) for each in best.best.predictions)
         raise ValueError(
-            f"{name} must exceed {MARGIN * least:.3g}, the least for these rows at any budget, "
-            f"got {stated:g}"
+            f"{name} must exceed {MARGIN * least:.3g}, the smallest at any budget, got {stated:g}"
         )
     tried = low > log(SMALLEST)
     while high - low > TOLERANCE:
@@ -339,7 +338,7 @@ def least_budget(
             # All budgets met the target, and the answer is below them.
             low, names, tried = log(LEAST), every, True
             if met(plan := plan_at(low)):
-                words = f"The least budget of the search, rho = {LEAST:g}, meets the target. "
+                words = f"The smallest budget searched, rho = {LEAST:g}, meets the target. "
                 return replace(plan, verdict=words + plan.verdict)
     return best
 
@@ -475,10 +474,10 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
     share = max(each.excess_risk / each.null_risk for each in best.predictions)
     if not all(beats):
         return (
-            f"{start} the fit may be worse than predicting the mean: in the worst stated case its "
-            f"excess risk is {share:.2g} times the mean's."
+            f"{start} the fit may be worse than predicting the mean: in the worst stated case, its "
+            f"excess risk is {share:.2g} times as large."
         )
-    return f"{start} the fit's excess risk is at most {share:.1%} of the mean's."
+    return f"{start} the fit's excess risk is at most {share:.1%} of that of predicting the mean."
 
 
 def plain(plan: Plan) -> dict[str, Any]:

@@ -247,7 +247,7 @@ def require_schedule(schedule: Schedule) -> Schedule:
 def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
     """Schedule with a rate and its integral, or an error."""
     if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
-        raise ValueError(f"schedule must be a rate with integral, got {short(schedule)}")
+        raise ValueError(f"schedule must have `rate` and `integral`, got {short(schedule)}")
     return schedule
 
 

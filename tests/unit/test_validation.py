@@ -27,7 +27,7 @@ def test_no_place_hides_a_number_that_is_not_finite(size: int) -> None:
             array = np.linspace(-1.0, 1.0, size)
             array[place] = bad
             for accept in (require_real, lambda *given: require_array(*given, shape=(None,))):
-                with pytest.raises(ValueError, match="x must be finite, got others in 1 of"):
+                with pytest.raises(ValueError, match="x must be finite, got other values in 1 of"):
                     accept("x", array)
             with pytest.raises(ValueError, match=r"precision, got -?(nan|inf)"):
                 require_answer("x", array)
@@ -77,7 +77,7 @@ def test_views_are_seen_whole(view: str) -> None:
         "fortran": np.asfortranarray(plain),
         "byteswapped": plain.astype(plain.dtype.newbyteorder()),
     }[view]
-    with pytest.raises(ValueError, match="x must be finite, got others in"):
+    with pytest.raises(ValueError, match="x must be finite, got other values in"):
         require_array("x", seen, shape=(None, None))
     seen[np.isnan(seen)] = 0.5
     taken = require_array("x", seen, shape=(2, None))

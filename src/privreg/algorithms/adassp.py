@@ -57,7 +57,7 @@ class ClippedSums(Immutable):
     def within(self, bounds: Bounds) -> ClippedSums:
         """The same sums with looser bounds; sensitivities computed from these bounds also hold."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
-            raise ValueError(f"bounds must be at least {self.bounds}, as in the sums, got less")
+            raise ValueError(f"bounds must be at least those of the sums, {self.bounds}, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
@@ -217,7 +217,7 @@ def adassp(
     if not to_approximate(RELEASES / (2 * multiplier**2), delta=delta) <= epsilon:
         raise ValueError(
             f"epsilon must be at most {largest_epsilon(delta):.3g}, got {epsilon}: "
-            "for larger epsilon this noise scale does not keep the budget"
+            "for a larger epsilon this noise scale does not guarantee (epsilon, delta)-DP"
         )
     return _fit(
         samples,

@@ -168,8 +168,8 @@ class FTRLMechanism(Immutable):
         std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
-                f"clip_norm must be small enough for noise of at most 1e12 at {budget}, "
-                f"got {clip_norm}: it needs noise of {std:g}"
+                "clip_norm must be small enough for noise of standard deviation at most 1e12 at "
+                f"{budget}, got {clip_norm}: it needs {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)

@@ -199,8 +199,8 @@ LONG = 4.0
 # Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
 TAIL_ASSUMPTION = (
-    "products of residual and row length too rare to see privately follow the visible tail, no "
-    "heavier than a power law"
+    "where products of residual and row length are too rare to see privately, their visible tail "
+    "continues, no heavier than a power law"
 )
 # Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of
 # the start. Of what a robust fit spends on the start. Then what the rest is for, and the wide

@@ -341,8 +341,8 @@ def _run(
     rows, labels, _ = found = rescaled(given)
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
-            "features must have rows of lengths from 1e-50 to 1e50, or 0, and labels at most 1e110 "
-            "in size, if clip_norms holds inf; got a row or label outside"
+            "with inf in clip_norms, features must have rows of length 0 or from 1e-50 to 1e50, "
+            "and labels must be at most 1e110 in size; got a row or label outside"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)

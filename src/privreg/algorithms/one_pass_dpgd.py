@@ -408,7 +408,7 @@ class Mechanism(Immutable):
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must keep {self.budget}, got noise that costs sqrt(2 rho) = {spent:g}"
+                f"noise_shape must cost at most {self.budget}, got sqrt(2 rho) = {spent:g}"
             )
 
     @classmethod
@@ -655,7 +655,7 @@ class _Runs(NamedTuple):
             require_instance("mechanism", each, Mechanism)
         sizes = sorted({mechanism.sample_size for mechanism in mechanisms})
         if len(sizes) != 1:
-            raise ValueError(f"mechanisms must be one or more of equal sample size, got {sizes}")
+            raise ValueError(f"mechanisms must be one or more, of equal sample size, got {sizes}")
         return cls(
             np.stack([each.step_shape for each in mechanisms], axis=-1),
             np.stack([each.noise_shape for each in mechanisms], axis=-1),

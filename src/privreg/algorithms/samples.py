@@ -369,8 +369,8 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[C
         found = rescaled(chunk)
         if found is not chunk and not np.all(clips):
             raise ValueError(
-                f"clip_norm must be finite for rows beyond lengths {SHORTEST:g} to {LONGEST:g}, "
-                "got finite and infinite norms"
+                f"clip_norm must be all finite or all infinite if rows have lengths outside "
+                f"{SHORTEST:g} to {LONGEST:g}, got finite and infinite norms"
             )
         yield found
 
@@ -441,7 +441,7 @@ def require_increasing(
     """Whole numbers in a range, strictly increasing; may be empty."""
     found = require_counts(name, steps, least=least, most=most)
     if found.ndim != 1 or np.any(np.diff(found) < 1):
-        raise ValueError(f"{name} must increase within {least}..{most}, got {short(steps)}")
+        raise ValueError(f"{name} must increase and lie in [{least}, {most}], got {short(steps)}")
     return found
 
 
@@ -451,7 +451,7 @@ def require_places(neighbours: Neighbours | str) -> Neighbours:
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
             "neighbours must be 'replace-one' or 'zero-out', got 'add-remove': one more record "
-            "would move the later ones to other steps"
+            "would move all later records to other steps"
         )
     return relation
 
@@ -466,8 +466,8 @@ def released_setting(
     """Index, clipping norm and noise of the one released setting, since settings share noise."""
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
-        raise ValueError("setting must be of a run with finite clip norms, got infinite ones")
+        raise ValueError("setting must come from a run with only finite clip norms, got inf")
     index = settings.take(setting)
     if not noise[index] > 0:
-        raise ValueError(f"setting must have noise for a release, got {noise[index]:g}")
+        raise ValueError(f"setting must have noise for a release, got noise {noise[index]:g}")
     return index, float(clip_norm[index]), float(noise[index])

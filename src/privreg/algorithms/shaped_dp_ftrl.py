@@ -219,7 +219,7 @@ class ShapedMechanism(Rebuilt):
         elif self.correlation.increment_terms(1) is None:
             raise ValueError(
                 "clipping must be FixedClip if noise is correlated over all steps, "
-                "got ResidualClip: its scale would change within the correlated noise"
+                "got ResidualClip: its scale would change between correlated steps"
             )
         elif self.clipping.features.shape[1] != self.covariance.dimension:
             raise ValueError(
@@ -335,7 +335,7 @@ class ShapedRun:
 
         Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
         """
-        public = "the rows that made the noise's shape and the clip norms are public"
+        public = "the rows that determined the noise's shape and the clip norms are public"
         relation = Neighbours(neighbours)
         budget = Budget(self.mechanism.spent(neighbours=relation), relation)
         return Release(self.average, budget, (*USUAL, public))

@@ -570,7 +570,7 @@ def moderate(released: FloatArray) -> FloatArray:
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(
-            "budget must keep iterates and their scales below 1e+90 at these bounds, "
+            "budget must keep iterates and residual scales below 1e+90 at these bounds, "
             f"got {largest:g}"
         )
     return released

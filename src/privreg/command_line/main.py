@@ -77,10 +77,11 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     add("--label-noise-std STD", std)
     add(
         "--label-noise-law LAW[:MISFIT]",
-        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, or binary_MEAN in "
-        "any unit (default gaussian); binary is for labels 0 and 1, poisson for counts. MISFIT, "
-        "from 0 to 1 (default 0), is the correlation of the features with what clipping removes. "
-        "Name several laws if the law is unknown: gaussian student_t3:0.3",
+        f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))} or binary_MEAN "
+        "(default gaussian). binary is for labels 0 and 1, poisson for counts; binary_MEAN states "
+        "the labels' mean and allows any unit. MISFIT, from 0 to 1 (default 0), is the "
+        "correlation of the features with what clipping removes. Name several laws if unknown: "
+        "gaussian student_t3:0.3",
         nargs="+",
         default=["gaussian"],
     )
@@ -158,7 +159,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     add(
         "--set NAME=VALUE",
         "settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
-        "clip_constant and its schedule: initial and exponent, or numerator and offset",
+        "clip_constant and, for its schedule, initial and exponent or numerator and offset",
         dest="settings",
         nargs="*",
         default=[],
@@ -189,11 +190,11 @@ def predict(options: argparse.Namespace) -> str:
 def _prediction(problem: Any, found: Any) -> str:
     lines = [
         f"n = {problem.sample_size:,}, p = {problem.dimension}, "
-        f"excess risk of predicting the mean {problem.null_risk:.4g}, "
-        f"label noise {problem.label_noise_std:.4g} ({problem.label_noise_law}, "
+        f"excess risk of predicting the mean = {problem.null_risk:.4g}, "
+        f"label noise std = {problem.label_noise_std:.4g} ({problem.label_noise_law}, "
         f"misfit {problem.misfit:g})",
         f"excess risk      {found.excess_risk:.4g} ± {found.excess_risk_std:.2g} over runs",
-        f"parameter error  {found.parameter_error:.4g} (squared)",
+        f"parameter error  {found.parameter_error:.4g} (squared norm)",
         f"95 % interval    {found.interval_length:.4g} long",
         f"theory           {found.regime}: {found.reason}",
     ]
@@ -253,7 +254,7 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
-    fitted = f"\nrho = {budget.gaussian().rho:.4g} for privreg fit, which adds only Gaussian noise"
+    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}: it adds only Gaussian noise"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
         f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"
@@ -282,5 +283,5 @@ COMMANDS: dict[str, tuple[str, Options, Run]] = {
         tables.add_score,
         tables.score,
     ),
-    "odometer": ("add up the cost of fits of one table", tables.add_odometer, tables.odometer),
+    "odometer": ("add up the privacy cost of a table's fits", tables.add_odometer, tables.odometer),
 }

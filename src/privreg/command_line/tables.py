@@ -158,7 +158,7 @@ def bounds(options: argparse.Namespace) -> str:
     return "\n".join(
         [
             "# Use public knowledge, never the table. Delete columns that are not features.",
-            f"# If numbers are codes for missing: {{bounds: {RANGE}, missing: [-999, 9999]}}",
+            f"# With codes for missing values: {{bounds: {RANGE}, missing: [-999, 9999]}}",
             f"{_key(label)}: {RANGE}  # the label: smallest and largest possible value",
             *dict.fromkeys(lines),
         ]
@@ -231,7 +231,7 @@ def _declaration(name: str, written: Any) -> Any:
         # JSON has truth values: as in a column, `true` and `false`.
         return {"categories": [str(e).lower() if isinstance(e, bool) else str(e) for e in texts]}
     found = f"a list of {len(written)}" if isinstance(written, list) else "another form"
-    numbers = "[low, high], two plain numbers such as 2030 and 0.5"
+    numbers = "[low, high] with plain numbers such as 2030 and 0.5"
     others = "{bounds: [low, high], missing: [9999]} or {categories: [first, second]}"
     found = "an unfilled template" if listed == BLANK else found
     raise ValueError(f"bounds of {name!r} must be {numbers}, {others}, got {found}")
@@ -254,9 +254,9 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if not isinstance(name, str):
-            raise ValueError("bounds must be a mapping from columns, got a list for a column")
+            raise ValueError("bounds must be a mapping from columns, got a key that is not text")
         if name in found:
-            raise ValueError(f"bounds must name a column once, got {name!r} twice")
+            raise ValueError(f"bounds must name each column once, got {name!r} twice")
         found[name] = value
     return found
 
@@ -355,14 +355,14 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     add("--formula FORMULA", "model of columns, such as 'rent ~ size * C(city) + np.log(income)'")
     add(
         "--bounds FILE",
-        "YAML or JSON, from public knowledge: [low, high] or {categories: [first, second]} by "
-        "column; {bounds: [low, high], missing: [9999]} declares codes for missing values. "
-        "Numbers outside the bounds are clipped. `privreg bounds` writes a template",
+        "YAML or JSON file with [low, high] or {categories: [first, second]} for each column, from "
+        "public knowledge; {bounds: [low, high], missing: [9999]} also declares codes for missing "
+        "values. Numbers outside the bounds are clipped. `privreg bounds` writes a template",
         Path,
         required=True,
     )
-    right = "valid if errors are symmetric given the features or independent of them"
-    add("--target", f"least_squares, or huber: shorter intervals, {right} (default least_squares)")
+    right = "shorter but valid only if errors are symmetric given features or independent of them"
+    add("--target", f"least_squares, or huber: its intervals are {right} (default least_squares)")
     add("--weight COLUMN", "column of the records' weights, such as survey weights")
     clipped = "Weights are clipped to [0, W]"
     add("--weight-bound W", f"public largest weight, required with --weight. {clipped}", float)
@@ -374,7 +374,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     written = "the budget is written before noise is drawn"
     add("--output FILE", f"new file for the fit as JSON; {written}", Path)
     add("--report FILE", "new file for the report with pictures, as HTML", Path)
-    add("--threads", "threads that read the table (default 2)", int)
+    add("--threads", "number of threads that read the table (default 2)", int)
 
 
 def fit(options: argparse.Namespace) -> None:
@@ -418,7 +418,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     add_budget(parser)
     written = "the budget is written before noise is drawn"
     add("--output FILE", f"new file for the score as JSON; {written}", Path)
-    add("--threads", "threads that read the table (default 2)", int)
+    add("--threads", "number of threads that read the table (default 2)", int)
 
 
 def score(options: argparse.Namespace) -> None:
@@ -448,8 +448,8 @@ def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
 
     weighing = []
     if weight is not None:
-        bound = f"clipped to [0, {weight.high:g}]; their sum is in units of {weight.high:g}"
-        weighing = [f"Records count by their weights in {weight.name!r} as in the fit, {bound}."]
+        bound = f"clipped to [0, {weight.high:g}] and summed in units of {weight.high:g}"
+        weighing = [f"Records are weighted by {weight.name!r}, as in the fit. Weights are {bound}."]
     return "\n".join(
         [
             line("mean squared error", score.mean_squared_error, score.mean_squared_error_noise),
@@ -458,7 +458,7 @@ def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
             f"{score.records:,.0f} ± {score.records_noise:,.0f}",
             "",
             *weighing,
-            "± is the standard deviation of the private noise alone. Predictions are clipped to "
+            "± is the standard deviation of the privacy noise alone. Predictions are clipped to "
             "the label's bounds.",
             f"The score is {privacy.sentence}. Its cost adds to the cost of other fits and scores "
             "of these records.",
@@ -468,7 +468,7 @@ def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
 
 def add_odometer(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
-    files = "files that --output of `privreg fit` or `privreg score` wrote"
+    files = "files that `privreg fit --output` or `privreg score --output` wrote"
     add("fits", files, Path, nargs="+")
     add("--delta", "delta at which epsilon is stated (default 1e-6)", float)
 
@@ -482,7 +482,7 @@ def odometer(options: argparse.Namespace) -> str:
         # Noise is never drawn twice alike: two files of the same bytes are copies, or linked.
         first = known.setdefault(path.read_bytes(), path)
         if first is not path:
-            other = "" if first == path else f", as {str(first)!r} too"
+            other = "" if first == path else f", also as {str(first)!r}"
             raise ValueError(f"fits must be different files, got {str(path)!r} twice{other}")
     total = counted.total
     rows.append(("together", total))
@@ -493,7 +493,7 @@ def odometer(options: argparse.Namespace) -> str:
         for name, found in rows
     ]
     return (
-        f"{''.join(lines)}\nThe total covers tables that differ in one {total.unit} "
-        f"({total.with_secret_noise.neighbours.value}), if all fits are of one table and their "
-        "number and budgets were fixed beforehand."
+        f"{''.join(lines)}\nThe total is for tables that differ in one {total.unit} "
+        f"({total.with_secret_noise.neighbours.value}). It holds if all fits are of one table and "
+        "their number and budgets were fixed beforehand."
     )

@@ -80,7 +80,7 @@ def load(
         if 0 < len(missing) < len(source.files):
             raise DataError(
                 f"{directory}: {', '.join(missing)} not found beside the other files of {name}, "
-                f"and no mirror has it: {error}"
+                f"and the download failed: {error}"
             ) from error
         table = source.stand_in(error.reason)
         warnings.warn(f"{name}: {table.source}, because of {error}", StandInWarning, stacklevel=2)

@@ -216,7 +216,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
     labels = table.labels[split.normalisation]
     if np.all(labels == labels[0]):
         raise ValueError(
-            f"labels of {table.name}: all {labels[0]} on {labels.size} normalisation rows, "
+            f"labels of {table.name}: all equal {labels[0]} in {labels.size} normalisation rows, "
             "expected at least two values; take more rows"
         )
     label_mean, label_std = labels.mean(), labels.std()

@@ -134,7 +134,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
-            raise ValueError(f"{name} must hold numbers or arrays ({columns},), got {end.shape}")
+            raise ValueError(f"{name} must be 1 or {columns} lows and highs, got shape {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
     narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):
@@ -250,8 +250,8 @@ class Categories:
 
     def __init__(self, name: str, categories: tuple[str, ...]) -> None:
         if len(set(categories)) < max(2, len(categories)):
-            found = short(categories)
-            raise ValueError(f"categories of {name!r} must be two or more different texts: {found}")
+            own = short(categories)
+            raise ValueError(f"categories of {name!r} must be 2 or more different texts, got {own}")
         self.name, self.categories = name, categories
         self.names = [f"{name}={each}" for each in categories[1:]]
         self.bounds = [(0.0, 1.0)] * len(self.names)

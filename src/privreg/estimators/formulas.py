@@ -94,11 +94,11 @@ def read_formula(formula: Any, bounds: Any) -> Design:
     terms = list(found.terms(filter(None, kept), intercept=intercept))
     ranges, names = found.ranges(terms), list(map(":".join, terms))
     if not names or len(set(names)) < len(names):
-        raise _refused("at least one feature, all with different names", short(formula))
+        raise _refused("at least one feature, and features of different names", short(formula))
     name = aim.factor(left[0][0]) if len(left) == len(left[0]) == 1 else ""
     wrong = name in ("", *aim.levels) or not aim.ranges([(name,)]) or len(aim.used) > 1
     if wrong or aim.used.keys() & found.used:
-        raise _refused("one label on the left, from a column that is no feature", short(formula))
+        raise _refused("one label on the left, from a column that is not a feature", short(formula))
     columns, (label,) = tuple(found.used.values()), aim.used.values()
     (pair,), own = aim.ranges([(name,)]), aim.factors[name]
     return Design(names, columns, terms, found.factors, ranges, label, own, pair, intercept)
@@ -207,7 +207,7 @@ def _codings(names: Sequence[str], used: set[frozenset[str]]) -> list[dict[str, 
 def _bounds(name: str, found: Range) -> Range:
     low, high = found
     if not (low >= -MOST and high <= MOST and high - low >= LEAST):
-        text = "undefined in places" if math.isnan(low) else f"from {low:g} to {high:g}"
+        text = "undefined at some values" if math.isnan(low) else f"from {low:g} to {high:g}"
         expected = f"terms that vary and stay within {MOST:g} for values in their columns' bounds"
         raise _refused(expected, f"{short(name)} {text}")
     return found
@@ -253,10 +253,10 @@ def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
             return own if name == "I" else act(FUNCTIONS[name], own)
         case ast.Call(called, _, _):
             name = _called(called)
-            way = ", which learns from the table: write public numbers, as I((a - 50) / 10)"
+            way = ", which learns from the table: write public numbers, such as I((a - 50) / 10)"
             why = way if name in LEARNING else ""
             listed = f"numbers, + - * / **, {', '.join(FUNCTIONS)}, I, Q and C"
-            raise _refused(f"terms of single records: {listed}", f"{name!r}{why}")
+            raise _refused(f"terms of one record each, built from {listed}", f"{name!r}{why}")
     raise _refused(f"only + - * / and powers from 1 to {MOST_POWER}", short(ast.unparse(node)))
 
 

@@ -714,7 +714,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         except (OSError, *UNREADABLE):
             ended = not (isinstance(found, dict) and "unfinished" in found)
             name = f"{str(path)!r}{'' if ended else ' of a fit that did not finish'}"
-            expected = "a file of `privreg fit --output` of this version"
+            expected = "a file written by `privreg fit --output` of this version"
             raise ValueError(f"fit must be {expected}, got {name}") from None
         read_statement(path)
         return model

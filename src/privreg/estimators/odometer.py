@@ -78,7 +78,7 @@ class PrivacyStatement:
             f"({replace(self, seeded=False).epsilon():.4g}, {DELTA:g})-differentially private, for "
             f"data sets that differ in one {self.unit} ({self.with_secret_noise.neighbours.value})"
         )
-        return f"{NOT_PRIVATE}; with secret noise {promise}" if self.seeded else promise
+        return f"{NOT_PRIVATE}; with secret noise it would be {promise}" if self.seeded else promise
 
 
 class Odometer(OneProcess):

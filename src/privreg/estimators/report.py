@@ -65,12 +65,12 @@ tbody th{{min-width:0}}}}
 $parts
 </main></body></html>""")
 READING = (
-    'Standard errors include sampling and privacy noise; "by noise" is its share of the variance.',
+    'Standard errors cover sampling and privacy; "by noise" is the share of variance from privacy.',
     "P-values match the intervals, which also allow for bias and for noise in the standard errors.",
 )
 SAMPLING, WHOLE, MARK = "#2f7cc0", "#f4a582", "black"
 LEGEND = ("sampling alone", "whole interval")
-CHANGE = "change in the label across a feature's bounds,\non its own scale; the table is per unit"
+CHANGE = "change in label across a feature's bounds,\neach bar on its own scale (table: per unit)"
 # Level of the test whether a robust fit differs.
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
@@ -343,7 +343,7 @@ def target_sentences(
     same = "if errors are symmetric given the features or independent of them"
     if not method.has_intervals:
         return [f"No intervals are known for {method.name.replace('_', ' ')}: they are infinite."]
-    covered = f"Intervals are for the {intervals.target} coefficients and include all noise."
+    covered = f"Intervals are for the {intervals.target} coefficients and account for all noise."
     if isinstance(fit, HuberFit):
         robust = "Robust fit: the minimiser of a Huber loss. Its slopes are those of least squares"
         return [f"{robust} {same}.", covered]
@@ -352,11 +352,11 @@ def target_sentences(
     share = fit.tail.share_beyond(fit.tail_clip)
     found = [
         "Least squares: the best linear prediction of the mean label.",
-        f"{covered} They allow for bias from clipping.",
+        f"{covered} They also allow for bias from clipping.",
         f"About {round(100 * share, 1):g} % of the records had their gradients clipped (private "
         "estimate).",
-        "Assumption: residuals too rare to see privately follow the visible tail, no heavier than "
-        "a power law. Intervals do not cover the bias from a few records far beyond that tail.",
+        "Assumption: where residuals are too rare to see privately, their tail continues, no "
+        "heavier than a power law. Intervals do not cover bias from a few records far beyond it.",
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(fit.parameters).all() and not weighted:

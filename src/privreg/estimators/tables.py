@@ -369,7 +369,7 @@ class FolderTable:
         for name, table in zip(names, tables, strict=True):
             own = getattr(table, "inodes", {id(table)})
             if own & self.inodes:
-                raise ValueError(f"table must have each file once, got {name!r} twice or linked")
+                raise ValueError(f"table must have each file once, got {name!r} twice or a link")
             self.inodes |= own
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
@@ -470,7 +470,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     also hold hidden files and markers such as `_SUCCESS`, but no other files.
     """
     if "\n" in str(table) or not isinstance(table, (str, Path)):
-        raise ValueError(f"table must be a path in one line or a Table, got {sort(table)}")
+        raise ValueError(f"table must be a Table or a path without line breaks, got {sort(table)}")
     require_choice("separator", separator, SEPARATORS)
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()
@@ -646,7 +646,7 @@ class TableSamples:
     def _whole(self, counts: Counts) -> Counts:
         """Counts of the columns; an error, without the number, if they do not cover all rows."""
         if counts[-1, 0] != self.sample_size:
-            raise ValueError("table must have row_count rows in its parts, got another number")
+            raise ValueError("table must have row_count rows in total, got another number")
         return counts[:-1]
 
     def _each(

@@ -363,8 +363,8 @@ def replicate_weights(
         steps = count // replicates
         if burn_in >= steps:
             raise ValueError(
-                f"burn_in must be less than {steps}, the steps of each of {replicates} runs, "
-                f"got {burn_in}"
+                f"burn_in must be less than {steps}, the number of steps in each of "
+                f"{replicates} runs, got {burn_in}"
             )
         weights = np.zeros((1, steps))
         weights[0, burn_in:] = 1 / (steps - burn_in)
@@ -372,7 +372,7 @@ def replicate_weights(
     block = (count - burn_in) // replicates
     if block < 1:
         raise ValueError(
-            f"burn_in must be at most {count - replicates} for {replicates} replicates of "
+            f"burn_in must be at most {count - replicates} for {replicates} replicates from "
             f"{count} iterates, got {burn_in}"
         )
     weights, order = np.zeros((replicates, count)), np.arange(replicates)

@@ -129,7 +129,7 @@ def _regime(found: Prediction) -> Prediction:
     """Regime of one epoch: divergence is the only threshold (choquettechoo2024, Section 2.3)."""
     if not found.holds:
         return found
-    return found.marked(Regime.EXTENDED, "second moments of linear descent, clipping on average")
+    return found.marked(Regime.EXTENDED, "moments of linear descent with clipping's mean effect")
 
 
 def _follow(

@@ -191,9 +191,9 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     if unclipped < LEAST_UNCLIPPED:
         return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are unclipped")
     if unclipped > ALL_UNCLIPPED:
-        return found.marked(Regime.PROVEN, "nothing clips: the exact law of noisy descent")
+        return found.marked(Regime.PROVEN, "nothing is clipped: the law of noisy descent is exact")
     return found.marked(
-        Regime.EXTENDED, f"{1 - unclipped:.0%} of gradients clip: expansion around θ*"
+        Regime.EXTENDED, f"{1 - unclipped:.0%} of gradients are clipped: expansion around θ*"
     )
 
 

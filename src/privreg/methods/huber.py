@@ -525,7 +525,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if few is not None or not found.holds:
         return found.with_doubt(few or found.reason)
     if problem.feature_law == "one_hot" and np.abs(problem.signal).max() > 3 * problem.label_std:
-        return found.with_doubt("a category's effect is beyond the clip from the start")
+        return found.with_doubt("a category's effect exceeds the clip norm from the start")
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (
@@ -536,9 +536,9 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
         # The clip follows the residuals, and noise the clip: means say little about such runs.
         return found.with_doubt("the noise of the warm-up steps dominates the descent")
-    reason = f"{1 - outcome.unclipped:.0%} of gradients clip: expansion around θ*"
+    reason = f"{1 - outcome.unclipped:.0%} of gradients are clipped: expansion around θ*"
     marked = found.marked(Regime.EXTENDED, reason)
     if outcome.whitening.thinness > MOST_THINNESS:
-        thin = "the Gram matrix's noise hides thin directions: the error may be 1.5 times as large"
+        thin = "the noise hides directions of small variance: the error may be 1.5 times as large"
         return replace(marked, warnings=(thin,))
     return marked

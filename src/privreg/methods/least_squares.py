@@ -457,8 +457,8 @@ def _start(settings: LeastSquaresSettings) -> HuberSettings:
 # Derived in `_regime`.
 MOST_SPIKE = 0.04
 SPIKED = (
-    "in up to one run of 50, noise is mistaken for a tail, and the interval is long: the mean "
-    "error may be three times as large"
+    "in up to 1 of 50 runs noise is mistaken for a tail, which makes the interval long: the mean "
+    "error over runs may be three times as large"
 )
 
 
@@ -555,7 +555,7 @@ def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Predic
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
     if not stated.holds:
         return stated
-    marked = stated.marked(Regime.EXTENDED, "expected sums over records, and draws of the noise")
+    marked = stated.marked(Regime.EXTENDED, "expected sums over records, with simulated noise")
     if outcome.spike > MOST_SPIKE:
         return replace(marked, warnings=(*marked.warnings, SPIKED))
     return marked

@@ -184,7 +184,7 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
     # A row moves the error along a coordinate by this share, on average over its energy.
     fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
     if step * float(fourth.max()) > LONGEST_STEP:
-        return found.with_doubt("a single row moves the error along its direction too far")
+        return found.with_doubt("a single row moves the error too far along a coordinate")
     if problem.feature_law == "gaussian" and problem.dimension >= CONCENTRATED:
         return found.marked(Regime.PROVEN, "deterministic equivalent, Gaussian rows")
     return found.marked(Regime.EXTENDED, "deterministic equivalent with the rows' own norms")

@@ -72,8 +72,8 @@ def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
             found = _newton(given)
     if not (np.all(np.isfinite(found.encoder)) and np.isfinite(found.column_error)):
         raise ValueError(
-            f"{name} must have an inverse that double precision holds, got none: entries grow too "
-            "fast or cancel"
+            f"{name} must have an inverse that double precision can represent, got none: entries "
+            "grow too fast or cancel"
         )
     return found
 
@@ -295,8 +295,8 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     relative = error / float(np.abs(inverse).max())
     if relative > 1e-4:
         raise ValueError(
-            "coefficients must have an inverse that double precision holds, got one with a "
-            f"relative error of {relative:.1g}"
+            "coefficients must have an inverse that double precision can represent, got one "
+            f"with a relative error of {relative:.1g}"
         )
     return inverse
 
@@ -305,7 +305,7 @@ def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatA
     """Toeplitz coefficients, shape (steps,), or a matrix."""
     array = require_array(name, value, shape=(..., None), **bounds)
     if array.ndim > 2:
-        raise ValueError(f"{name} must have shape (any) or (any, any), got {array.shape}")
+        raise ValueError(f"{name} must have one or two dimensions, got shape {array.shape}")
     return array
 
 

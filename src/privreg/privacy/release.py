@@ -206,8 +206,8 @@ class Diagnostic(Generic[T]):
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         raise TypeError(
-            f"{self.what} is not private and not an array; `.non_private` holds it for readers who "
-            "may see the data"
+            f"{self.what} has no privacy protection and is not converted to an array; use "
+            "`.non_private` if you may see the data"
         )
 
 

@@ -208,7 +208,7 @@ def gradient_descent_law(
         raise ValueError("gram must be positive definite, got a matrix that is not")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
     if np.max(np.abs(minimiser)) > MOST:
-        raise ValueError(f"moment must give a minimiser of at most {MOST:g} in size, got more")
+        raise ValueError(f"moment must give a minimiser of size at most {MOST:g}, got a larger one")
     origin = np.zeros_like(minimiser) if start is None else start
     return GradientDescentLaw(
         eigenvalues, eigenvectors, minimiser, origin, step_size, gradient_noise_std

@@ -321,7 +321,7 @@ class PowerLawDecay:
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
         if terms > MOST_TERMS:
             raise ValueError(
-                f"horizon must be at most {MOST_TERMS**self.exponent / 8:.3g} at this decay, "
+                f"horizon must be at most {MOST_TERMS**self.exponent / 8:.3g} for this exponent, "
                 f"got {a:g}"
             )
         head = a * np.arange(1.0, terms + 1) ** -self.exponent

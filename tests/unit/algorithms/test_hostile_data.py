@@ -196,7 +196,7 @@ def test_a_screening_serves_its_own_samples_and_bounds_only(rng):
         full_batch_dpgd(samples, clip_norm=bound, **options)
     with pytest.raises(ValueError, match="screening must be of these samples"):
         full_batch_dpgd(others, clip_norm=60.0, **options)
-    with pytest.raises(ValueError, match="screening must be at a bound"):
+    with pytest.raises(ValueError, match="screening must have a clip norm"):
         full_batch_dpgd(samples, clip_norm=[60.0, 1.0], **options)
 
 

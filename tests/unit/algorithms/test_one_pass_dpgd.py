@@ -207,5 +207,5 @@ def test_risks_together_are_those_of_each_mechanism_alone(isotropic: bool) -> No
 
 
 def test_mechanisms_of_several_sizes_are_refused() -> None:
-    with pytest.raises(ValueError, match="mechanisms must be one or more of equal sample size"):
+    with pytest.raises(ValueError, match="mechanisms must be one or more, of equal sample size"):
         fits(mechanism(NOISY[0]), mechanism(NOISY[0], sample_size=ROWS + 1))

@@ -54,15 +54,15 @@ NO_NUMBERS = """[1,900, 2,030]; [10 m2, 300 m2]; [10, 3OO]; [2020-01-01, 2021-01
     ],
 )
 def test_what_says_neither_range_nor_categories_is_refused(tmp_path, ending, written):
-    with pytest.raises(ValueError, match=r"bounds of 'size' must be .low, high., two plain"):
+    with pytest.raises(ValueError, match=r"bounds of 'size' must be .low, high. with plain"):
         read(tmp_path, f'{{"size": {written}}}', ending)
 
 
 @pytest.mark.parametrize(
     ("text", "ending", "message"),
     [
-        ("a: [0, 1]\na: [0, 2]\n", "yaml", "must name a column once, got 'a' twice"),
-        ('{"a": [0, 1], "a": [0, 2]}', "json", "must name a column once, got 'a' twice"),
+        ("a: [0, 1]\na: [0, 2]\n", "yaml", "must name each column once, got 'a' twice"),
+        ('{"a": [0, 1], "a": [0, 2]}', "json", "must name each column once, got 'a' twice"),
         ("? [a]\n: [0, 1]\n", "yaml", "bounds must be a mapping from columns"),
         ("[1]", "json", "bounds must be a mapping from columns"),
         ("a: &a [0, 1]\nb: *a\n", "yaml", "must be written out, got a YAML alias"),

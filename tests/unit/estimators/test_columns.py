@@ -79,8 +79,8 @@ NAMES = ("x", "x=b", "y", "size")
         ({"x": [False, True]}, "got a list of 2: bool and bool"),
         ({"x": ([0, 1], [2, 3])}, "must"),
         ({"x": np.array(["10", "300"])}, r"got a ndarray of shape \(2,\)"),
-        ({"x": {"categories": ["town"]}}, "categories of 'x' must be two or more"),
-        ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be two or more"),
+        ({"x": {"categories": ["town"]}}, "categories of 'x' must be 2 or more"),
+        ({"x": {"categories": ["a", "a", "b"]}}, "categories of 'x' must be 2 or more"),
         (
             {"size": (0, 1), "x": {"categories": ["a", "b"]}, "x=b": (0, 1)},
             "features must have different names, got 'x=b' twice",

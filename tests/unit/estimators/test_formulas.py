@@ -154,7 +154,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
-        ("rent ~ scale(size)", "single records: .*, got 'scale', which learns from the table"),
+        ("rent ~ scale(size)", "of one record each, .*, got 'scale', which learns from the table"),
         ("rent ~ bs(size, df=3)", "got 'bs', which learns from the table"),
         ("rent ~ I(size - np.mean(size))", "got 'mean', which learns from the table"),
         ("rent ~ C(year)", "levels of 'year' must be declared in the bounds"),
@@ -169,7 +169,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
         ("rent ~ I(city * 2)", "numeric columns, .*, got the categories 'city'"),
         ("rent ~ .", "formulaic's form"),
         ("rent ~ 1", "at least one feature"),
-        ("rent ~ rent", "one label on the left, from a column that is no feature"),
+        ("rent ~ rent", "one label on the left, from a column that is not a feature"),
         ("rent + x ~ size", "one label on the left, from a column"),
         ("city ~ size", "one label on the left, from a column"),
         ("rent ~ 2:size", r"I\(2 \* a\)"),

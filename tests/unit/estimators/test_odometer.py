@@ -292,7 +292,7 @@ def test_files_of_fits_add_up(files, capsys):
     assert f"epsilon = {gaussian_epsilon(0.75, delta=1e-5):.4g} at delta = 1e-05" in last
     again = files[0].with_name("copy.json")
     again.write_bytes(files[0].read_bytes())
-    says = (files[0], "must be different files"), (again, f"twice, as {str(files[0])!r} too")
+    says = (files[0], "must be different files"), (again, f"twice, also as {str(files[0])!r}")
     for other, message in says:
         assert main(["odometer", str(files[0]), str(other)]) == 1
         assert message in capsys.readouterr().err

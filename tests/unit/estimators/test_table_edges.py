@@ -171,7 +171,7 @@ def test_what_would_count_records_twice_is_refused(tmp_path):
     first.write_text("y,x\n0,1\n")
     for linked in (link.symlink_to, link.hardlink_to):
         linked(first)
-        with pytest.raises(ValueError, match=r"each file once, got 'b.csv' twice or linked"):
+        with pytest.raises(ValueError, match=r"each file once, got 'b.csv' twice or a link"):
             open_table(tmp_path)
         link.unlink()
     for other in ("A.CSV", "a.csv.gz"):
@@ -220,7 +220,7 @@ def test_a_table_that_changes_is_refused_without_its_number_of_rows(tmp_path, mo
         twice = Mock(spec=Table, schema=table.schema, row_count=table.row_count)
         twice.parts = lambda names, table=table: table.parts(names) * 2
         for given, said in (
-            (twice, "have row_count rows in its parts"),
+            (twice, "have row_count rows in total"),
             (table, "not change while it is read"),
         ):
             with pytest.raises(ValueError, match=f"table must .*{said}") as refused:

@@ -257,7 +257,7 @@ def test_the_command_weighs_by_the_columns_of_the_fit(command, columns, rng, cap
     status, said, found = score("--rho=1e4")
     assert status == 0
     assert "sum of weights" in said.out
-    assert "weights in 'w' as in the fit, clipped to [0, 4]; their sum is in units of" in said.out
+    assert "weighted by 'w', as in the fit. Weights are clipped to [0, 4] and summed in" in said.out
     assert abs(found["score"]["records"] - weights.sum() / 4) < 6 * found["score"]["records_noise"]
     Path("score").unlink()
     parquet.write_table(pa.table(columns), TABLE)

@@ -108,14 +108,14 @@ def test_data_are_never_quoted(argument, value):
 
 def test_where_the_cells_are_is_said():
     text = refusal(model().fit, FEATURES["frame of text"], Y)
-    assert "others in 1 of 30 rows of X, columns 'b'" in text
-    assert "others in 1 of 30 rows, columns 1 of X" in refusal(model().fit, FEATURES["list"], Y)
+    assert "other values in 1 of 30 rows of X, columns 'b'" in text
+    assert "values in 1 of 30 rows, columns 1 of X" in refusal(model().fit, FEATURES["list"], Y)
     missing = X.copy()
     missing[:4, 0] = np.nan
     text = refusal(model().fit, missing, Y)
-    assert text.endswith("numbers without NaN, got others in 4 of 30 rows, columns 0 of X")
+    assert text.endswith("numbers without NaN, got other values in 4 of 30 rows, columns 0 of X")
     text = refusal(ArraySamples, missing, Y)
-    assert text == "features must be finite, got others in 4 of 30 rows, columns 0"
+    assert text == "features must be finite, got other values in 4 of 30 rows, columns 0"
 
 
 NO_NUMBERS = {

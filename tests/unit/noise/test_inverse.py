@@ -16,7 +16,7 @@ def bound(decoder: np.ndarray) -> toeplitz.BoundedInverse:
     try:
         return toeplitz.bounded_inverse("decoder", decoder)
     except ValueError as refused:
-        assert "double precision holds" in str(refused)  # noqa: PT017
+        assert "double precision can represent" in str(refused)  # noqa: PT017
         return toeplitz.BoundedInverse(decoder, np.inf)
 
 
@@ -89,7 +89,7 @@ def test_no_mechanism_has_less_than_its_exact_sensitivity(dense, seed):
     try:
         found = FTRLMechanism(decoder, 0.0, 1.0, steps // epochs, epochs).sensitivity
     except ValueError as refused:
-        assert "double precision holds" in str(refused)  # noqa: PT017
+        assert "double precision can represent" in str(refused)  # noqa: PT017
         return
     encoder = exact.inverse(decoder)
     matrix = encoder if dense else exact.dense(encoder)

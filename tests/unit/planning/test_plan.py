@@ -198,7 +198,7 @@ def test_a_target_that_any_budget_meets_is_said_to_be_one():
     problem = Problem(1000, np.ones(2), signal=1.0, label_noise_std=1.0)
     plan = least_budget(problem, target_risk=50.0, methods=["one_pass_harmonic", "adassp"])
     assert plan.budget.rho == pytest.approx(1e-12)
-    assert plan.verdict.startswith("The least budget of the search, rho = 1e-12, meets the target.")
+    assert plan.verdict.startswith("The smallest budget searched, rho = 1e-12, meets the target.")
 
 
 @pytest.mark.parametrize("price", [0.0, 1e-3, 1.0, 1e6])

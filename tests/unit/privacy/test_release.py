@@ -70,7 +70,7 @@ def test_a_diagnostic_neither_shows_nor_converts_itself():
     assert "NOT PRIVATE" in repr(SECRET)
     assert "0.12" not in f"{SECRET!r}{SECRET}"
     for attempt in (np.asarray, np.sum, lambda value: np.zeros(1) + value):
-        with pytest.raises(TypeError, match="not private"):
+        with pytest.raises(TypeError, match="no privacy protection"):
             attempt(SECRET)
     with pytest.raises(AttributeError):
         _ = SECRET.value  # type: ignore[attr-defined]

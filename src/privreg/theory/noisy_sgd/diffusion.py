@@ -615,7 +615,7 @@ def resolved_panels(
     needed = float(exponents.sum()) / LARGEST_EXPONENT
     if not needed <= MOST_PANELS:
         raise ValueError(
-            f"horizon must be at most {horizon * MOST_PANELS / needed:g} at these rates and "
+            f"horizon must be at most {horizon * MOST_PANELS / needed:g} for these rates and "
             f"eigenvalues, got {horizon}"
         )
     edges = np.linspace(0.0, horizon, max(minimum, int(np.ceil(needed))) + 1)

@@ -490,7 +490,7 @@ def release_geometries(
     if law.gradient_noise_std == 0.0:
         raise ValueError("gradient_noise_std must be more than 0 for a privacy loss, got 0.0")
     if np.any(law.problem.multiplicities != 1.0):
-        raise ValueError("law must have multiplicities of 1, since records have coordinates")
+        raise ValueError("law must have one eigenvalue per coordinate, got other multiplicities")
     released = _ascending(law.checked(times, "times"))
     positions = law.checked(position, "position")
     before = np.searchsorted(released, positions)

@@ -162,7 +162,7 @@ def solve(
     """
     times = checked_times(times)
     if times[0] != 0:
-        raise ValueError(f"times must be increasing from 0, got a start at {times[0]}")
+        raise ValueError(f"times must increase from 0, got a first time of {times[0]}")
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, amplitude = require_scalars(
         aspect_ratio=aspect_ratio,
         zcdp_root=zcdp_root,
