@@ -45,7 +45,7 @@ class OneThreshold(OneSize):
         return self.clip_constant * np.sqrt(self.dimension)
 
     def gradient_noise_std(self, rho: ArrayLike, gradients: int) -> NDArray[np.float64]:
-        """The noise with which so many gradients cost rho."""
+        """The noise at which so many gradients together cost rho."""
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 
         return full_batch_noise_std(

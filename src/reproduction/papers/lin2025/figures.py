@@ -299,7 +299,7 @@ def fixed_order(
 
 
 def _risk_panel(panel: Axes, dataset: Dataset, reading: str) -> None:
-    """One unclipped run and the theory for its own start, each noise scale."""
+    """One unclipped run and the theory for its own start, at each noise scale."""
     for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
         _risk_path(panel, dataset.sel(gradient_noise_std=std), colour)
     panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra")

@@ -183,7 +183,7 @@ summarise = stage(AXES, means(run, *ERRORS), slopes, ratios)
 
 
 def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Generator) -> np.ndarray:
-    """AdaSSP's estimates, one a variant; all but the a priori ones use bounds that leak."""
+    """AdaSSP's estimates, one for each variant; with the data's maxima as bounds, not private."""
     from privreg.algorithms import adassp
     from privreg.privacy.budget import Budget, Neighbours
 

@@ -1,4 +1,4 @@
-"""Approximate loss of every observed pair, and how well proxies find the worst; not a guarantee."""
+"""Approximate loss of all observed pairs, and how well proxies find the worst; no guarantee."""
 
 from __future__ import annotations
 
