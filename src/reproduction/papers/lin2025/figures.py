@@ -173,7 +173,7 @@ def readings(centred: Dataset, literal: Dataset, symmetric: Dataset, wide: Datas
 
 
 def concentration(theory: Dataset, simulation: Dataset) -> Figure:
-    """Distances to the theory against the dimension, with the rates that are claimed."""
+    """Distances to the theory against the dimension, with the claimed rates."""
     figure, axes = panels(1, 3, height=2.2)
     dimension = theory.dimension.values.astype(float)
     curves = (

@@ -57,7 +57,7 @@ CONTRACTION = 7 / 8
     check=below(1.0),
     wrong={"It is beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
     note="The exact probability is at most 0.24 beta. With ln(1 / beta) for ln(2 / beta) it would "
-    "stay below beta, too.",
+    "be below beta, too.",
 )
 def normal_tail_ratio() -> float:
     """Largest exact tail divided by its bound, Claim A.8."""

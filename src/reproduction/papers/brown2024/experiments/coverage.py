@@ -43,7 +43,7 @@ LEAST_EIGENVALUE = 0.5
 
 
 class Parameters(OneThreshold):
-    """Figures 5 and 6, with anisotropic data 10 and 11: one data set, many algorithm runs."""
+    """Figures 5 and 6, and 10 and 11 (anisotropic data): one data set, many algorithm runs."""
 
     budget: q.StatedBudget = Field(description="zCDP budget of all gradients together.")
     gradients: q.Rising[q.Steps] = Field(description="Total numbers N of gradients.")
@@ -175,7 +175,7 @@ def literal(parameters: Parameters, literal: str) -> dict:
     )
 )
 def averages(parameters: Parameters) -> list[float]:
-    """Averages at identity covariance, without clipping."""
+    """Averages against final iterates, at identity covariance and without clipping."""
     law = _isotropic_law(parameters, parameters.dimension)
     ratios = []
     for count in parameters.long_gradients:

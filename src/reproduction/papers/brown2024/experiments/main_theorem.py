@@ -175,8 +175,8 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02, T = 10; c_0 is the least that the data admit, 1"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    note="The start is 17.7 times as far from the empirical minimiser. Without residuals the bound "
-    "falls with sigma, but the distance does not.",
+    note="The start is at 17.7 times this distance from the empirical minimiser. Without residuals "
+    "the bound falls with sigma, but the distance does not.",
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser, divided by 2 c_0^2 sigma sqrt(p)."""

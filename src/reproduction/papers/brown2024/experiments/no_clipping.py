@@ -173,7 +173,7 @@ def steps_of_the_proofs(parameters: Parameters) -> dict[str, float]:
         np.max(2 * n * steps**2 * ndtr(-factor * root)) / parameters.failure
         for factor in (2, np.sqrt(2))
     )
-    # At every contraction that part (i) admits the least eigenvalue, 1/2, is the worst.
+    # At every contraction that part (i) admits, the least eigenvalue, 1/2, is the worst.
     contraction = np.linspace(-7 / 8, 7 / 8, 101)
     return {
         "noise_tail": tail,

@@ -236,7 +236,7 @@ def gap_decay(parameters: Parameters) -> dict:
     ),
 )
 def joint(parameters: Parameters) -> dict:
-    """Joint divergence of all iterates, released after the differing step and around it."""
+    """Joint divergence of iterates: all after the differing step, and on both sides of it."""
     law, pair = small_case(parameters)
     times, early, between = RELEASES * law.horizon, EARLY * law.horizon, BETWEEN * law.horizon
     first = last_iterate_divergence(law, *pair, time=times[0], position=early, order=2.0)
@@ -274,7 +274,7 @@ def joint(parameters: Parameters) -> dict:
     ),
 )
 def average(parameters: Parameters) -> dict:
-    """The mean of the iterates, released after the differing step and on both sides of it."""
+    """The average of iterates: all after the differing step, and on both sides of it."""
     law, pair = small_case(parameters)
     times, positions = RELEASES * law.horizon, [EARLY * law.horizon, BETWEEN * law.horizon]
     found = [

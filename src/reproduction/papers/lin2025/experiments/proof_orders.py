@@ -36,7 +36,7 @@ class Parameters(Strict):
     start_growth_over_factor="this slope for the logarithm minus 2 c_* ln(d)",
 )
 def start_growth() -> dict:
-    """In logarithms, since the bound is exceeded only if ln(d) is more than (2 c_*)^(-4)."""
+    """Computed in logarithms, since the bound is exceeded only if ln(d) exceeds (2 c_*)^(-4)."""
     logs = np.array([1e8, 1e9])
     factor = 2 / 25 * logs
     risk = factor - np.log(2.0)
@@ -113,7 +113,7 @@ def expansion_growth() -> float:
     ),
 )
 def deviations() -> dict:
-    """The distance to the ground truth is that of the start or of the ground truth.
+    """Probabilities that the risk leaves its mean, if the start or the ground truth is 0.
 
     With V = X - x~ equation (1) is dV = -V dt + |V| dB / sqrt(d), so that |V_t|^2 is
     |V_0|^2 exp(-(1 + 2 / d) t + 2 W_t / sqrt(d)), with the mean |V_0|^2 exp(-t); the risk is half
