@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples, Samples
     from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
-# Up to where descent is stable on more rows than columns of whitened features.
+# Up to 0.5 descent is stable on whitened features, if rows outnumber columns.
 StepSize = Annotated[q.StepSize, Field(ge=1e-3, le=0.5)]
 LABEL_NOISE_STD = 1.0
 REWEIGHTINGS = 2000
@@ -45,7 +45,7 @@ class OneThreshold(OneSize):
         return self.clip_constant * np.sqrt(self.dimension)
 
     def gradient_noise_std(self, rho: ArrayLike, gradients: int) -> NDArray[np.float64]:
-        """The noise with which so many gradients cost rho."""
+        """The noise at which so many gradients together cost rho."""
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 
         return full_batch_noise_std(

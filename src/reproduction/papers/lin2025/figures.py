@@ -173,7 +173,7 @@ def readings(centred: Dataset, literal: Dataset, symmetric: Dataset, wide: Datas
 
 
 def concentration(theory: Dataset, simulation: Dataset) -> Figure:
-    """Distances to the theory against the dimension, with the rates that are claimed."""
+    """Distances to the theory against the dimension, with the claimed rates."""
     figure, axes = panels(1, 3, height=2.2)
     dimension = theory.dimension.values.astype(float)
     curves = (
@@ -299,7 +299,7 @@ def fixed_order(
 
 
 def _risk_panel(panel: Axes, dataset: Dataset, reading: str) -> None:
-    """One unclipped run and the theory for its own start, each noise scale."""
+    """One unclipped run and the theory for its own start, at each noise scale."""
     for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
         _risk_path(panel, dataset.sel(gradient_noise_std=std), colour)
     panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra")

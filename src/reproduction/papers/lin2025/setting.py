@@ -55,7 +55,7 @@ class Design(Strict):
         description="Standard deviation of the label noise in units of d^(-1/2)."
     )
     label_noise_clip: Annotated[q.Positive, Field(ge=1, le=10)] = Field(
-        description="The label noise is clipped at this many of them."
+        description="The label noise is clipped at this many standard deviations."
     )
 
     _steps_are_stable = q.at_most(
@@ -123,8 +123,8 @@ class Design(Strict):
     def mean_problem(self) -> RidgeRegression:
         """A problem whose risk is the mean over ground truths and starts, exactly.
 
-        The risk is quadratic in both, so two points a coordinate that have the mean and the
-        variance of its law will do.
+        The risk is quadratic in both, so that each coordinate needs only two points, with the mean
+        and the variance of its law.
         """
         mean, std = self.coordinate
         basis = second_moment_basis(np.full(self.dimension, mean), std=std)
@@ -153,7 +153,7 @@ class Searched(Strict):
 
     design: Design
     order: q.RenyiOrder = Field(description="Rényi order alpha.")
-    pairs: q.Count = Field(description="Pairs with the largest proxy that stand for the worst.")
+    pairs: q.Count = Field(description="Pairs that are tried: those with the largest proxy.")
     candidates: q.Count = Field(description="Records that each criterion adds to the search.")
 
     _pairs_are_there = q.at_most("pairs", "design.ordered_pairs")
@@ -270,7 +270,7 @@ class Records(NamedTuple):
         return cls(instance.basis.coordinates(rows), labels)
 
     def candidates(self, law: HomogenisedSGD, count: int) -> np.ndarray:
-        """Indices of the records that a search holds: gradients at means from start to limit."""
+        """Indices of the records to search: the largest gradients at five times, and norms."""
         references = law.mean(np.linspace(0.0, 1.0, 5) ** 2 * law.horizon)
         return candidate_records(self.rows, self.labels, references, count=count)
 
@@ -285,7 +285,7 @@ class DrawnStart(HomogenisedSGD):
     """Equation (10) for a start that is drawn from N(0, I) and never shown.
 
     Its mean starts at 0 and its variance at 1, where (10) has x_0 and 0. The risk in the
-    diffusion's noise stays that of the problem's start: it hardly varies from one to the next.
+    diffusion's noise is still that for the problem's start, as it hardly depends on the start.
     """
 
     def mean(self, time: ArrayLike) -> NDArray[np.float64]:

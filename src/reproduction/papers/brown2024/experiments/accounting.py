@@ -25,7 +25,7 @@ PLACE = "Lemma 2.1, Definition A.1, Claims A.4-A.6, footnote 2"
 
 
 class Parameters(Strict):
-    """Budgets, and the random neighbours on which the sensitivity is tried."""
+    """Budgets, and the random neighbours on which the sensitivity is tested."""
 
     budgets: q.Some[q.StatedBudget] = Field(description="Budgets.")
     delta: q.Delta = Field(description="delta of the conversion.")
@@ -33,7 +33,7 @@ class Parameters(Strict):
     clip_norm: q.ClipNorm = Field(description="gamma.")
     sample_size: q.Plural[q.SampleSize] = Field(description="Sample size n.")
     dimension: q.Dimension = Field(description="Features p.")
-    runs: q.Plural[q.Count] = Field(description="Runs m whose noise must count all gradients.")
+    runs: q.Plural[q.Count] = Field(description="Runs m; the noise counts the gradients of all.")
     orders: q.Some[q.RenyiOrder] = Field(description="Rényi orders, more than 1.")
     pairs: q.Count = Field(description="Pairs of neighbours in each trial.")
 
@@ -85,7 +85,7 @@ def budget_error(parameters: Parameters, rho: float, steps: int) -> float:
     note="Hence the noise in Figures 5, 6, 10 and 11 counts the gradients of all runs.",
 )
 def separate_runs_cost(parameters: Parameters) -> float:
-    """Budget of m runs with noise for one run, over rho."""
+    """Budget of m runs with the noise for one run, divided by rho."""
     rho, steps = parameters.budgets[0].rho, parameters.steps[0]
     return _spent(parameters, rho, steps, gradients=parameters.runs * steps) / rho
 
@@ -108,7 +108,7 @@ def separate_runs_cost(parameters: Parameters) -> float:
     "divided by alpha Delta^2 / (2 lambda^2).",
 )
 def divergence_ratio(order: float) -> float:
-    """Rényi divergence of unit normals three apart, by quadrature, over 9/2 of the order."""
+    """Rényi divergence of unit normals three apart, by quadrature, divided by 9/2 of the order."""
     grid = np.linspace(-60, 60, 24001)
     log_first, log_second = -(grid**2) / 2, -((grid - 3) ** 2) / 2
     integrand = np.exp(order * log_first + (1 - order) * log_second) / np.sqrt(2 * np.pi)
@@ -121,7 +121,7 @@ def divergence_ratio(order: float) -> float:
     worst_ratio=Quantity("the same ratio for opposite clipped gradients", "pair"),
 )
 def changes(parameters: Parameters, trial: Trial) -> list[dict]:
-    """Change of the mean clipped gradient by one replaced record, over its sensitivity."""
+    """Change of the mean clipped gradient by one replaced record, divided by the sensitivity."""
     return [_pair(parameters, trial.rng) for _ in range(parameters.pairs)]
 
 
@@ -142,7 +142,7 @@ summarise = stage(AXES, extremes)
 
 
 def _spent(parameters: Parameters, rho: float, steps: int, *, gradients: int) -> float:
-    """Budget of these gradients at the noise for which those of T steps cost rho."""
+    """Budget of so many gradients, with the noise at which those of T steps cost rho."""
     from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
     from privreg.privacy.budget import gaussian_budget
 

@@ -1,4 +1,4 @@
-"""Theorem 2.7 before its asymptotics: bound on the privacy error, and its fall in the budget."""
+"""The error due to privacy: an explicit bound (Theorem 2.7), and its fall with the budget."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ summarise = stage(AXES, summary)
 
 
 def _huber(parameters: Parameters, rng: np.random.Generator) -> dict[str, float]:
-    """Gaps of clipped gradients to Huber losses' and of descent to their minimiser."""
+    """Distances of clipped gradients to Huber losses' gradients, of descent to their minimiser."""
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd
     from privreg.algorithms.samples import ArraySamples, clipped_gradient_sum
 

@@ -11,7 +11,7 @@ from reproduction.engine.recipe import Axis, Dataset, Mean, Quantity, Trial, mea
 from reproduction.papers.brown2024.setting import StepSize, descend, draw
 
 PLACE = "Figure 3, section 4.1"
-# Shares whose thresholds are located.
+# Shares clipped, for each of which the threshold is located.
 CONTOURS = (0.5, 0.1, 0.01)
 
 
@@ -68,7 +68,7 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
     contour_slope=Mean("the log-log slope in the dimension of the threshold that clips this share"),
 )
 def contour_slope(parameters: Parameters, simulation: Dataset, share: float) -> np.ndarray:
-    """Growth of one share's threshold with the dimension."""
+    """Log-log slope in the dimension of the threshold that clips one share of the gradients."""
     logs = np.log(simulation["clip_norm"].values)
     clipped = simulation.clipped_fraction.transpose("trial", "dimension", "clip_norm").values
     threshold = np.apply_along_axis(lambda row: np.interp(-share, -row, logs), -1, clipped)

@@ -57,10 +57,10 @@ CONTRACTION = 7 / 8
     check=below(1.0),
     wrong={"It is beyond sigma sqrt(ln(2 / beta)).": "normal_tail_without_two"},
     note="The exact probability is at most 0.24 beta. With ln(1 / beta) for ln(2 / beta) it would "
-    "stay below beta, too.",
+    "be below beta, too.",
 )
 def normal_tail_ratio() -> float:
-    """Largest exact tail over bound, Claim A.8."""
+    """Largest exact tail divided by its bound, Claim A.8."""
     return _normal_tail(2)
 
 
@@ -81,7 +81,7 @@ def normal_tail_ratio() -> float:
     },
 )
 def norm_tail_ratio() -> float:
-    """Largest exact tail over bound, Claim A.9."""
+    """Largest exact tail divided by its bound, Claim A.9."""
     return max(_norm_tail(2), _two_level_tail(1.0, 1.0))
 
 
@@ -212,8 +212,8 @@ theory = stage(AXES, blocks_of=globals())
     square=Quantity("squared error of least squares divided by p / (n - p - 1)", "draw"),
     direction_rank=Quantity("rank of a propagated row's direction", "draw"),
     direction_sign=Quantity("sign of a propagated row's direction", "draw"),
-    bounded=Quantity("indicator of half I <= Sigma <= 2 I", "ratio"),
-    bounded_in_order=Quantity("indicator of half I <= Sigma <= 2 I", "order dimension"),
+    bounded=Quantity("indicator of I / 2 <= Sigma <= 2 I", "ratio"),
+    bounded_in_order=Quantity("indicator of I / 2 <= Sigma <= 2 I", "order dimension"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
     """Error of least squares, direction of a propagated row, spectra of sample covariances."""
@@ -246,7 +246,7 @@ def run(parameters: Parameters, trial: Trial) -> dict:
     direction_distance="Kolmogorov distance of directions to uniform, times sqrt(draws)",
 )
 def draws(simulation: Dataset) -> dict:
-    """Means over draws, and the largest distance of the ranks to uniform ones."""
+    """Means over draws, and the Kolmogorov distance of the ranks to the uniform law."""
     ranks = np.sort(simulation.direction_rank.values.ravel())
     steps = np.arange(len(ranks) + 1) / len(ranks)
     distance = max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1]))
@@ -262,21 +262,21 @@ summarise = stage(AXES, draws, means(run, "bounded", "bounded_in_order"))
 
 
 def _bounded(n: int, p: int, rng: np.random.Generator) -> float:
-    """Indicator of half I <= Sigma <= 2 I."""
+    """Indicator of I / 2 <= Sigma <= 2 I."""
     x = rng.standard_normal((n, p))
     spectrum = np.linalg.eigvalsh(x.T @ x / n)
     return float(spectrum[0] >= 0.5 and spectrum[-1] <= 2)
 
 
 def _normal_tail(factor: float) -> float:
-    """Largest exact tail beyond sigma sqrt(factor ln(2 / beta)), over beta."""
+    """Largest ratio to beta of the exact tail beyond sigma sqrt(factor ln(2 / beta))."""
     from scipy.special import ndtr
 
     return (2 * ndtr(-np.sqrt(factor * np.log(2 / FAILURE))) / FAILURE).max()
 
 
 def _norm_tail(factor: float) -> float:
-    """Largest exact tail of the norm beyond sqrt(p) + sqrt(factor ln(1 / beta)), over beta."""
+    """Largest ratio to beta of the norm's exact tail beyond sqrt(p) + sqrt(factor ln(1 / beta))."""
     from scipy.special import gammaincc
 
     dimensions = np.array([1, 2, 5, 10, 100, 1000])[:, None]
@@ -285,7 +285,7 @@ def _norm_tail(factor: float) -> float:
 
 
 def _two_level_tail(*norms: float) -> float:
-    """Largest exact tail over bound for diag(1, 1, s, s), s = 0.1 and 0.01, at these norms.
+    """Largest ratio of exact tail to beta for diag(1, 1, s, s), s = 0.1 and 0.01, with these norms.
 
     Half the squared norm is the sum of exponential variables of means 1 and s.
     """

@@ -1,4 +1,4 @@
-"""Clipped and unclipped runs with the same noise: they part exactly where a gradient clips."""
+"""Clipped and unclipped runs with the same noise: they differ exactly if a gradient clips."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
 
 PLACE = "Lemmas 2.2 and C.1-C.3"
-# Screening sums in another order: rounding is no difference.
+# Screening sums in another order; a difference by rounding does not count.
 ROUNDING = 1e-9
 
 
@@ -84,7 +84,7 @@ def bounds(parameters: Parameters, shared_rng: np.random.Generator) -> list[dict
     share_gap=Estimate("simulated minus exact expected share over the threshold"),
 )
 def probabilities(simulation: Dataset, rho: float) -> dict:
-    """Probabilities of clipping and of parting, and runs in which they disagree."""
+    """Probabilities that a gradient clips and that the paths differ; runs with only one of both."""
     at = simulation.sel(rho=rho)
     clip, differ, share = (
         at[name].transpose("trial", "run").values.ravel() for name in run.quantities
@@ -104,7 +104,7 @@ summarise = stage(AXES, probabilities)
 
 
 def _data(parameters: Parameters, rng: np.random.Generator) -> ArraySamples:
-    # The first gradient is a function of the data alone: with it clipped, all runs would clip.
+    # The first gradient depends on the data alone: if it were clipped, all runs would clip.
     while True:
         data, _ = draw(parameters.sample_size, parameters.dimension, rng)
         if np.max(np.abs(data.labels) * data.norms) <= parameters.clip_norm:

@@ -43,7 +43,7 @@ LEAST_EIGENVALUE = 0.5
 
 
 class Parameters(OneThreshold):
-    """Figures 5 and 6, with anisotropic data 10 and 11: one data set, many algorithm runs."""
+    """Figures 5 and 6, and 10 and 11 (anisotropic data): one data set, many algorithm runs."""
 
     budget: q.StatedBudget = Field(description="zCDP budget of all gradients together.")
     gradients: q.Rising[q.Steps] = Field(description="Total numbers N of gradients.")
@@ -61,7 +61,7 @@ class Parameters(OneThreshold):
 
     @property
     def long_gradients(self) -> list[int]:
-        """Numbers of gradients that leave some to each of the independent runs."""
+        """Numbers of gradients at which each independent run keeps iterates after its burn-in."""
         return [count for count in self.gradients if count > self.replicates * self.burn_in]
 
     def quality(
@@ -134,11 +134,11 @@ def law(parameters: Parameters) -> dict:
     literal_rate="factor of that distance for each further step at Sigma = I / 2, with one noise",
 )
 def literal(parameters: Parameters, literal: str) -> dict:
-    """Theorem 3.1's own constructions, final iterates and checkpoints, in their exact law.
+    """Theorem 3.1's own constructions, final iterates and checkpoints, under their exact law.
 
     Identity covariance, a minimiser uniform on the unit sphere: coverage is averaged over the law
     of a coordinate. Only the minimiser's norm enters the divergence of the joint laws. The rate is
-    that at half of the identity, with the noise of the most steps, since the theorem fixes it.
+    for Sigma = I / 2 with the noise of the most steps, since the theorem fixes the noise.
     """
     from scipy.special import betaincinv
 
@@ -175,7 +175,7 @@ def literal(parameters: Parameters, literal: str) -> dict:
     )
 )
 def averages(parameters: Parameters) -> list[float]:
-    """Averages at identity covariance, without clipping."""
+    """Averages against final iterates, at identity covariance and without clipping."""
     law = _isotropic_law(parameters, parameters.dimension)
     ratios = []
     for count in parameters.long_gradients:
@@ -339,7 +339,7 @@ def _exact(parameters: Parameters, law: GradientDescentLaw) -> dict:
 def _isotropic_law(
     parameters: Parameters, size: int, *, noise: float = 0.0, eigenvalue: float = 1.0
 ) -> GradientDescentLaw:
-    """The law of so many coordinates at a multiple of the identity, the minimiser spread evenly."""
+    """Law of `size` coordinates for a multiple of the identity and an evenly spread minimiser."""
     from privreg.theory.full_batch_dpgd import GradientDescentLaw
 
     return GradientDescentLaw(

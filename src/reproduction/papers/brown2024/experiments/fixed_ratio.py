@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from privreg.algorithms.samples import ArraySamples
 
 PLACE = "Figures 1 and 9, section 4.1, Theorem 2.7"
-# Differs from its neighbour in `VARIANTS` in the budget alone; draws from a stream of its own and
-# leaves the trial's to the others.
+# This variant differs from its neighbour in `VARIANTS` in the budget alone. It draws from its own
+# stream and leaves the trial's to the others.
 APART = "wide_zcdp_replace_one"
 # How AdaSSP is given its bounds and its budget. Only a priori bounds keep it private.
 VARIANTS = (
@@ -183,7 +183,7 @@ summarise = stage(AXES, means(run, *ERRORS), slopes, ratios)
 
 
 def _baselines(parameters: Parameters, data: ArraySamples, rng: np.random.Generator) -> np.ndarray:
-    """AdaSSP's estimates, one a variant; all but the a priori ones use bounds that leak."""
+    """AdaSSP's estimates, one for each variant; with the data's maxima as bounds, not private."""
     from privreg.algorithms import adassp
     from privreg.privacy.budget import Budget, Neighbours
 

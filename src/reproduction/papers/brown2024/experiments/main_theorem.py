@@ -1,4 +1,4 @@
-"""Theorem 2.7 with its own schedule and Theorem 3.1 with its own steps, at their limits."""
+"""Theorem 2.7 with its own schedule, and Theorem 3.1 with its own steps, in extreme settings."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     requires=LAW,
     check=FALLS,
     note="The check divides the root mean square distance without clipping by the rate without its "
-    "constant. With ln^2 for ln^4 this would rise. At these n ln^3 cannot be told from ln^4.",
+    "constant. With ln^2 for ln^4 the ratio would rise. At these n, ln^3 cannot be told from ln^4.",
 )
 def over_printed_rate(parameters: Parameters) -> np.ndarray:
-    """Distance over ln^4(n rho / (beta p)) p / n."""
+    """Distance divided by ln^4(n rho / (beta p)) p / n."""
     sizes = parameters.sample_sizes.values()
     return _over_rates(parameters, sizes, np.full_like(sizes, parameters.dimension))[0]
 
@@ -92,7 +92,7 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
     ),
 )
 def at_a_fixed_ratio(parameters: Parameters) -> dict:
-    """Root mean square distance to the empirical minimiser without clipping, over two rates."""
+    """Root mean square distance to the empirical minimiser, unclipped, divided by each rate."""
     dimensions = parameters.dimensions.values()
     sizes = parameters.samples_per_feature * dimensions
     printed, derived = _over_rates(parameters, sizes, dimensions)
@@ -127,7 +127,7 @@ def start_over_printed_rate(parameters: Parameters) -> np.ndarray:
 
 @per(slope_in_label_noise="log-log slope in sigma of the least distance that clipped steps leave")
 def slope_in_label_noise(parameters: Parameters) -> float:
-    """T clipped steps move at most eta T gamma beside the noise, from |theta*| = 1."""
+    """The start is |theta*| = 1 away; without noise T clipped steps cover at most eta T gamma."""
     sigma, n, p = np.geomspace(1e-12, 1e-10, 9), np.array(1e6), parameters.dimension
     steps = parameters.steps(n, np.array(p))
     clip_norm = 576 * sigma * np.sqrt(p) * np.log(20 * n * steps / parameters.failure) ** 3
@@ -150,7 +150,7 @@ def slope_in_label_noise(parameters: Parameters) -> float:
     "the fourth power of the logarithm.",
 )
 def least_sample_size_slope(parameters: Parameters) -> float:
-    """Log-log slope in p of that sample size over ln^4(n rho / (beta p))."""
+    """Log-log slope in p of the least sample size divided by ln^4(n rho / (beta p))."""
     # The n that solves (74) with the noise of the whole budget and the constant of Lemma 2.6.
     rho, failure = parameters.budget.rho, parameters.failure
     dimensions = parameters.dimensions.values()
@@ -175,11 +175,11 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02, T = 10; c_0 is the least that the data admit, 1"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    note="The start is 17.7 times as far from the empirical minimiser. Without residuals the bound "
-    "falls with sigma, but the distance does not.",
+    note="The start is at 17.7 times this distance from the empirical minimiser. Without residuals "
+    "the bound falls with sigma, but the distance does not.",
 )
 def start_over_bound() -> float:
-    """Distance of the start from the empirical minimiser over 2 c_0^2 sigma sqrt(p)."""
+    """Distance of the start from the empirical minimiser, divided by 2 c_0^2 sigma sqrt(p)."""
     from privreg.theory.full_batch_dpgd import no_clipping_ratios
 
     features = np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]])
@@ -226,7 +226,7 @@ theory = stage(AXES, blocks_of=globals())
 def _over_rates(
     parameters: Parameters, sample_size: np.ndarray, dimension: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Distance over p / (sqrt(rho) n) and the logarithms of (11), and those of (82).
+    """Distance divided by p / (sqrt(rho) n) times the logarithms of (11), or times those of (82).
 
     Identity covariance, sigma = 1.
     """

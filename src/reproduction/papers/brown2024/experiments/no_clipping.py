@@ -129,7 +129,7 @@ def constants_of_part_four(dimension: int) -> dict[str, float]:
     note="At p = 2, c_1 is 1.23 times its bound; at the other three p it is below the bound.",
 )
 def row_norm_ratio(parameters: Parameters, logarithm: str) -> np.ndarray:
-    """The proof's c_1 over 3 sqrt(ln(5 n / beta))."""
+    """The proof's c_1 divided by 3 sqrt(ln(5 n / beta))."""
     # Claim A.9 has the root of the whole; the proof prints the logarithm outside of it.
     value = np.log(5 * parameters.sample_size / parameters.failure)
     row = value if logarithm == "outside" else np.sqrt(value)
@@ -173,7 +173,7 @@ def steps_of_the_proofs(parameters: Parameters) -> dict[str, float]:
         np.max(2 * n * steps**2 * ndtr(-factor * root)) / parameters.failure
         for factor in (2, np.sqrt(2))
     )
-    # At every contraction that part (i) admits the least eigenvalue, 1/2, is the worst.
+    # At every contraction that part (i) admits, the least eigenvalue, 1/2, is the worst.
     contraction = np.linspace(-7 / 8, 7 / 8, 101)
     return {
         "noise_tail": tail,
@@ -189,7 +189,7 @@ theory = stage(AXES, blocks_of=globals())
 @per(
     constant_ratio=Quantity("least c_0 divided by the paper's", "label_noise"),
     clipped_runs=Quantity("share of runs with any gradient clipped", "label_noise rule"),
-    spectrum_bounded=Quantity("indicator of half I <= Sigma <= 2 I", "design"),
+    spectrum_bounded=Quantity("indicator of I / 2 <= Sigma <= 2 I", "design"),
     contracts=Quantity("indicator of a norm of I - eta Sigma of at most 7/8", "design"),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:

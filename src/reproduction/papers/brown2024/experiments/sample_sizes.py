@@ -30,7 +30,7 @@ PLACE = "Figures 2 and 8, section 4.1, Theorem 1.2"
 CURVE_POINTS = 201
 # Data of more numbers than this are drawn anew at each pass.
 HELD_NUMBERS = 1 << 24
-# Which error due to privacy, and whether it has the bias of the start.
+# The error due to privacy, and whether it includes the part left from the start.
 KINDS = {"whole": True, "noise_alone": False}
 CROSSING_RANGE = 5.0
 GRID_POINTS = 4001
@@ -187,7 +187,7 @@ def simulated_crossing(
     """The law's crossing moved by the mean log ratio of simulated to exact relative errors.
 
     The mean runs over the sizes within a factor of five of the law's crossing: one size alone would
-    leave twice the Monte-Carlo error. With the jackknife's standard error.
+    leave twice the Monte-Carlo error. The standard error is the jackknife's.
     """
     bias = KINDS[kind]
     ordered = simulation.transpose("trial", "steps", "sample_size", missing_dims="ignore")
@@ -236,7 +236,7 @@ def sampling_square(parameters: Parameters, size: np.ndarray) -> np.ndarray:
 def law_crossing(parameters: Parameters, bias: bool, shift: np.ndarray) -> np.ndarray:
     """Least n, by steps, at which log rms privacy error + shift = log rms sampling error.
 
-    With a bias the privacy error is larger again at very large n. `inf` where they never meet.
+    With a bias the privacy error is larger again at very large n. `inf` if they are never equal.
     """
     logs = np.linspace(np.log(2.0 * parameters.dimension + 4), np.log(1e12), GRID_POINTS)
     sizes = np.exp(logs)

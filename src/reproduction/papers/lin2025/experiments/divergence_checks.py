@@ -180,7 +180,7 @@ def low_rank_error(parameters: Parameters) -> float:
 def gap_decay(parameters: Parameters) -> dict:
     """Gaps by the differential equations of the moments of (9), which have no transition matrix.
 
-    Against them stand the gaps right after the step times exp(-A (Gamma(t) - Gamma(s))).
+    They are compared with the gaps right after the step times exp(-A (Gamma(t) - Gamma(s))).
     """
     law, pair = small_case(parameters)
     position, time = EARLY * law.horizon, RELEASES[-1] * law.horizon
@@ -232,11 +232,11 @@ def gap_decay(parameters: Parameters) -> dict:
         ours=["three releases in 30 dimensions", "one of them before the step", "order 2"],
         finding="releases-before-the-step-count",
         note="Iterates after the step have 0.927 of the divergence of the dense joint laws. Those "
-        "before it have one law in both processes but predict its state. The proof repeats this.",
+        "before it have the same law in both processes but predict the state at the step.",
     ),
 )
 def joint(parameters: Parameters) -> dict:
-    """Joint divergence of all iterates, released after the differing step and around it."""
+    """Joint divergence of iterates: all after the differing step, and on both sides of it."""
     law, pair = small_case(parameters)
     times, early, between = RELEASES * law.horizon, EARLY * law.horizon, BETWEEN * law.horizon
     first = last_iterate_divergence(law, *pair, time=times[0], position=early, order=2.0)
@@ -254,7 +254,7 @@ def joint(parameters: Parameters) -> dict:
     average_error=stated(
         "relative difference between the average's divergence, Theorem 4.5, and the dense one",
         where="Theorem 4.5",
-        compares="With the step's matrix in (18) the average's divergence is the dense laws'.",
+        compares="With the step's matrix in (18) the average has the divergence of the dense laws.",
         id="average-corrected",
         figure="release_strategies",
         **EQUAL,
@@ -274,7 +274,7 @@ def joint(parameters: Parameters) -> dict:
     ),
 )
 def average(parameters: Parameters) -> dict:
-    """The mean of the iterates, released after the differing step and on both sides of it."""
+    """The average of iterates: all after the differing step, and on both sides of it."""
     law, pair = small_case(parameters)
     times, positions = RELEASES * law.horizon, [EARLY * law.horizon, BETWEEN * law.horizon]
     found = [
@@ -303,7 +303,7 @@ def average(parameters: Parameters) -> dict:
     "attain the bound; those that overlap have 0.22 of it.",
 )
 def mixture_ratio() -> float:
-    """Largest divergence of mixtures over its bound, Lemma C.3."""
+    """Largest divergence of mixtures divided by its bound, Lemma C.3."""
     return max(mixture_ratio_of(FIRST, SECOND), mixture_ratio_of(FIRST_APART, SECOND_APART))
 
 
@@ -412,7 +412,7 @@ def shuffled_loss_without_plus(
 
 
 def apart(found: float, reference: float) -> float:
-    """Relative difference, none of equal values: both are infinite beyond an order."""
+    """Relative difference; 0 for equal values, since both are infinite beyond some order."""
     return 0.0 if found == reference else abs(found / reference - 1.0)
 
 
@@ -514,7 +514,7 @@ def small_case(parameters: Parameters) -> tuple[HomogenisedSGD, list[Record]]:
 
 
 def mixture_ratio_of(first_laws: list[Normal], second_laws: list[Normal]) -> float:
-    """Divergence of order 2 of two mixtures over the bound of Lemma C.3."""
+    """Divergence of order 2 of two mixtures, divided by the bound of Lemma C.3."""
     from scipy.integrate import quad
 
     def mixture(x: float, laws: list[Normal]) -> float:

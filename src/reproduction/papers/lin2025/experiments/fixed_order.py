@@ -39,7 +39,7 @@ AXES = {
     shorter_surrogate="loss of the diffusion, the differing step not counted twice (no guarantee)",
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """The larger divergence of both directions, exact and by the diffusion at two elapsed times."""
+    """The larger of the two directions' divergences: exact, and by the diffusion at two times."""
     from privreg.theory.noisy_sgd.last_iterate_loss import fixed_order_divergence
 
     design, positions, lags = parameters.design, parameters.positions, parameters.lags
@@ -105,7 +105,7 @@ def ratios(simulation: Dataset) -> dict:
 
 
 def _about(parameters: Parameters) -> dict:
-    return about(parameters, "none: exact for these data sets, which bounds nothing over others")
+    return about(parameters, "none: exact for these data sets, no bound for others")
 
 
 simulate = stage(AXES, run, attributes=_about)

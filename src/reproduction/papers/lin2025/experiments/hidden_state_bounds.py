@@ -54,7 +54,7 @@ def loss(parameters: Parameters, bound: Bound, clip_norm: float) -> np.ndarray:
 
 @per("step", possible_loss="approximate loss, unclipped, one pair of possible records per position")
 def possible_loss(parameters: Parameters, step: int) -> float:
-    """Equation (15) over pairs that the data need not hold; the worst pair loses more."""
+    """Equation (15) over pairs that may be drawn, observed or not; the worst pair loses more."""
     if not step:
         return 0.0
     design, order = parameters.design, parameters.order

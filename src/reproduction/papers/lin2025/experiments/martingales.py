@@ -121,9 +121,9 @@ def _noisy_sgd(
 def _diffusion(
     problem: RidgeRegression, parameters: Parameters, steps: int, generators: Generators
 ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
-    """Risks of (1) without and with private noise, its regularised risk with it, its martingales.
+    """Risks and martingales of (1) without and with private noise; its regularised risk with it.
 
-    Steps of 1/d with the risk held in each: drift and variance are then exact.
+    The risk is constant in each step of 1/d; drift and variance are then exact.
     """
     dimension, rate, trials = problem.eigenvalues.size, parameters.rate, len(generators)
     eigenvalues, target = problem.eigenvalues, problem.target

@@ -1,4 +1,4 @@
-"""Approximate loss of every observed pair, and how well proxies find the worst; not a guarantee."""
+"""Approximate loss of all observed pairs, and how well proxies find the worst; no guarantee."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ AXES = {
     order_limit="largest order with a finite loss at release right after the step",
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """Ordered pairs of each trial's records: the maximum, and the part that proxies find."""
+    """Ordered pairs of each trial's records: the largest loss, and the share that proxies find."""
     design, order = parameters.design, parameters.order
     instance = design.draw(trial.rng)
     records = Records.draw(instance, design.sample_size, trial.rng)
@@ -156,7 +156,7 @@ def _apart(values: np.ndarray) -> np.ndarray:
 def _largest_finite_order(search: PairSearch, position: float) -> float:
     low, high = 1.0, 1e3
     with warnings.catch_warnings():
-        # Next to that order a loss has lost digits; whether it is finite is all that counts.
+        # Near the limit a loss has few correct digits; only whether it is finite counts.
         warnings.simplefilter("ignore", AccuracyWarning)
         for _ in range(30):
             middle = np.sqrt(low * high)

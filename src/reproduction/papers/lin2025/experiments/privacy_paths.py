@@ -55,7 +55,7 @@ AXES = {
     ),
 )
 def run(parameters: Parameters, trial: Trial) -> dict:
-    """Loss of each trial's records, the worst pair chosen at each position by three rules."""
+    """Loss over each trial's records; three rules choose the worst pair at each position."""
     design = parameters.design
     instance = design.draw(trial.rng)
     records = Records.draw(instance, design.sample_size, trial.rng)
@@ -107,7 +107,7 @@ summarise = stage(AXES, means(run), shares, noise_ratio)
 def _losses(
     parameters: Parameters, searches: list[PairSearch], named: np.ndarray, step: int
 ) -> np.ndarray:
-    """Loss after a step by rule and noise scale, the position of the differing record random.
+    """Loss after a step, by rule and noise scale, for a random position of the differing record.
 
     Pairs are named by a proxy at the mean, which is the same at all noise scales.
     """
@@ -126,7 +126,7 @@ def _losses(
 
 
 def _swept_losses(parameters: Parameters, search: PairSearch, step: int) -> list[np.ndarray]:
-    """Loss after a step by order, of the pair that loses most at each position."""
+    """Loss after a step, by order, of the pair with the largest loss at each position."""
     orders, horizon = parameters.orders, search.law.horizon
     time, positions, weights = _quadrature(parameters, step)
     found = search.divergences(times=[time], position=positions, order=np.array(orders)[:, None])

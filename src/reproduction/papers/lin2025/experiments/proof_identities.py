@@ -21,7 +21,7 @@ class Parameters(Strict):
 
     dimension: q.Plural[q.Dimension] = Field(description="Dimension d.")
     features: q.Plural[q.Count] = Field(description="Feature vectors, each with two labels.")
-    points: q.Count = Field(description="Iterates at which they are evaluated.")
+    points: q.Count = Field(description="Iterates at which the identities are evaluated.")
     rate: q.Positive = Field(description="Scaled rate gamma.")
     gradient_noise_std: q.PositiveDeviation = Field(description="Gradient noise sigma.")
     ridge: q.NonNegative = Field(description="Penalty delta.")
@@ -55,7 +55,7 @@ class _Quadratic:
     linear: np.ndarray
 
     def __call__(self, point: np.ndarray) -> np.ndarray:
-        """Its values, (..., d) -> (...)."""
+        """Values of q, (..., d) -> (...)."""
         return ((point @ self.hessian) * point).sum(axis=-1) / 2 + point @ self.linear
 
     def gradient(self, point: np.ndarray) -> np.ndarray:
@@ -80,7 +80,7 @@ def _cases(parameters: Parameters) -> Iterator[_Case]:
 
 
 def _largest(function: Callable[[_Case], dict]) -> Callable[[Parameters], dict]:
-    """The largest values over all cases, each by itself."""
+    """The largest value of each quantity over all cases."""
 
     def over_cases(parameters: Parameters) -> dict:
         found = [function(case) for case in _cases(parameters)]

@@ -36,7 +36,7 @@ class Parameters(Strict):
     start_growth_over_factor="this slope for the logarithm minus 2 c_* ln(d)",
 )
 def start_growth() -> dict:
-    """In logarithms, since the bound is passed only where ln(d) is more than (2 c_*)^(-4)."""
+    """Computed in logarithms, since the bound is exceeded only if ln(d) exceeds (2 c_*)^(-4)."""
     logs = np.array([1e8, 1e9])
     factor = 2 / 25 * logs
     risk = factor - np.log(2.0)
@@ -113,11 +113,11 @@ def expansion_growth() -> float:
     ),
 )
 def deviations() -> dict:
-    """The distance to the ground truth is that of the start or of the ground truth.
+    """Probabilities that the risk leaves its mean, if the start or the ground truth is 0.
 
     With V = X - x~ equation (1) is dV = -V dt + |V| dB / sqrt(d), so that |V_t|^2 is
     |V_0|^2 exp(-(1 + 2 / d) t + 2 W_t / sqrt(d)), with the mean |V_0|^2 exp(-t); the risk is half
-    of it. What is asked for is d^(-1/2 + excess) |V_0|^2.
+    of it. The deviation is d^(-1/2 + excess) |V_0|^2.
     """
     from scipy.special import ndtr
 
@@ -160,7 +160,7 @@ def fluctuation_ratio() -> float:
     id="fluctuations-agree",
     where="Section 3, text before Conjecture 3.1; Conjecture 3.1",
     kind="prose",
-    statement="In high dimensions noisy SGD and noisy HSGD agree in fluctuations of quadratics.",
+    statement="In high dimensions noisy SGD and noisy HSGD agree in quadratics' fluctuations.",
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",

@@ -110,8 +110,8 @@ def _largest_divergences(
 ) -> np.ndarray:
     """Largest divergences over the next release's worst pairs, (strategies, variants, positions).
 
-    As printed the arguments are swapped; here they are not, so that only what the variants disagree
-    on is left. That is nothing for one iterate, and all but the next for chosen iterates.
+    The printed formula swaps the two laws; here neither variant does. For one iterate the variants
+    then agree; for chosen iterates the printed one has only the first release after the step.
     """
     times, order = parameters.times, parameters.order
     following = np.searchsorted(times, positions)
