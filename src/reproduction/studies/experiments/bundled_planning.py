@@ -28,7 +28,7 @@ class Parameters(Strict):
 
 
 def cases(parameters: Parameters) -> tuple[Case, ...]:
-    """Each table at each budget."""
+    """One case for each table and budget."""
     from sklearn.datasets import load_breast_cancer, load_diabetes
 
     from reproduction.studies.regret import column_as_labels, table_case

@@ -30,7 +30,7 @@ STEP_SIZE, RIDGE = 0.05, 0.3
 
 
 class Parameters(Strict):
-    """Short runs on drawn data, and mechanisms at a number of steps and at twice that."""
+    """Short runs on drawn data, and mechanisms at a number of steps and at twice that number."""
 
     steps: q.Plural[q.Steps] = Field(description="Steps T, one record each.")
     dimension: q.Dimension = Field(description="d.")
@@ -186,7 +186,7 @@ def root_error(parameters: Parameters) -> float:
     draws_at_twice_the_steps="largest number of normal vectors that one of 2 T steps combines",
 )
 def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
-    """Change of the first T steps if twice as many are planned; draws combined in a step."""
+    """Change of the first T steps if 2 T are planned; number of draws combined in a step."""
     steps = parameters.steps
     decoders = [_decoder(mechanism, count, parameters.damping) for count in (steps, 2 * steps)]
     correlations = []
@@ -254,7 +254,7 @@ def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
     if name == "multi_epoch":
         return dense_optimum(steps).decoder
     if name == "fft":
-        # The root of a circulant matrix of twice the size gives prefix sums, and these increments.
+        # A circulant root of twice the size gives the noise of prefix sums; take differences.
         root = np.fft.irfft(np.sqrt(np.fft.rfft(np.ones(steps), 2 * steps)), 2 * steps)
         prefixes = np.array([np.roll(root, t) for t in range(steps)])
         return np.diff(prefixes, axis=0, prepend=0.0)

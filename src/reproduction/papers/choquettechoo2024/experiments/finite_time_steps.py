@@ -1,4 +1,4 @@
-"""Appendix D's unrolled iterates in numbers, its mean bounds exactly for Gaussian features."""
+"""Appendix D: unrolled iterates in numbers, and mean bounds exactly for Gaussian features."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def unrolled() -> dict:
     check=below(1.0),
 )
 def label_response_ratio(parameters: Parameters) -> float:
-    """Largest mean trace of W over the bound of Lemma D.9."""
+    """Largest mean trace of W, divided by the bound of Lemma D.9."""
     eigenvalues, eta, moment = parameters.eigenvalues, parameters.step_size, parameters.moment
     variances, worst = eigenvalues, 0.0
     for distance in range(parameters.steps):
@@ -135,7 +135,7 @@ def label_response_ratio(parameters: Parameters) -> float:
     squared_response_ratio="largest mean trace of V V' divided by D.10 with its sum squared",
 )
 def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
-    """The mean trace of V V' of equation (65) over d times the sum of D.10, and its square."""
+    """Mean trace of V V' (65), divided by d times the sum in D.10 and by d times its square."""
     eigenvalues, eta = parameters.eigenvalues, parameters.step_size
     shrink = 1 - eta * eigenvalues
     mean, square = np.zeros_like(eigenvalues), np.zeros_like(eigenvalues)
@@ -165,10 +165,10 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
             "C = 16 and T/p = 500",
         ],
     ),
-    noise_free_ratio_beyond="that quotient at 2.1 times the learning rate",
+    noise_free_ratio_beyond="the same quotient of norms at 2.1 times the learning rate",
 )
 def noise_free(parameters: Parameters) -> dict[str, float]:
-    """Drawn directions of features from a distance spread evenly over the eigenvectors."""
+    """Noise-free iterates for drawn features, from a distance spread evenly over eigenvectors."""
     eigenvalues, longest = parameters.eigenvalues, 16 * parameters.moment * np.log(500)
     rng = np.random.Generator(np.random.SFC64(2))
     features = rng.standard_normal((50, 200, eigenvalues.size)) * np.sqrt(eigenvalues)
@@ -192,7 +192,7 @@ def noise_free(parameters: Parameters) -> dict[str, float]:
     absolute_response_ratio="largest tr V V' of drawn features divided by d times the squared sum",
 )
 def absolute_response_ratio(parameters: Parameters, family: str) -> float:
-    """V of equation (65) by its recursion, all Q positive semi-definite."""
+    """V of equation (65) by its recursion, at a step size for which all Q are semi-definite."""
     eigenvalues, d = parameters.eigenvalues, parameters.eigenvalues.size
     rng = np.random.Generator(np.random.SFC64(3))
     features = rng.standard_normal((200, d)) * np.sqrt(eigenvalues)
@@ -214,7 +214,7 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
     last_step_beyond="the last step at a learning rate of 2.5 / R^2",
 )
 def growth(parameters: Parameters, family: str) -> dict[str, float]:
-    """Lemma D.12: variances by direction by equation (83), with label noise of deviation 1."""
+    """Lemma D.12: variances by eigendirection from (83), with label noise of variance 1."""
     eigenvalues, beta = parameters.eigenvalues, parameters.coefficients(family)
 
     def path(eta: float, start: np.ndarray) -> np.ndarray:
@@ -332,13 +332,13 @@ def _largest_gradient(
     failure: float = 0.1,
     runs: int = 40,
 ) -> float:
-    """Quantile of a run's largest gradient norm, nu-DP-FTRL with D.13's values, unclipped."""
+    """Quantile of a run's largest gradient norm: unclipped nu-DP-FTRL with the values of D.13."""
     from privreg.noise.sensitivity import damped_square_root_limit
 
     rho, d = 0.5, eigenvalues.size
     log, moment = np.log(steps / failure), float(2 * eigenvalues.max() + eigenvalues.sum())
     least, eta = float(eigenvalues.min()), 1 / (16 * moment * log)
-    # The second limit on eta has the coefficients, whose damping is eta mu, on its right.
+    # The second limit on eta depends on the coefficients, whose damping is eta mu itself.
     for _ in range(20):
         matrix = regression.matrix("damped_square_root", steps, eta * least)
         variance = damped_square_root_limit(eta * least) ** 2
@@ -362,7 +362,7 @@ def _largest_gradient(
 
 
 def transported(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> np.ndarray:
-    """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features, of a diagonal M."""
+    """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features x and a diagonal matrix M."""
     rates = eta * eigenvalues
     return (1 - 2 * rates + 2 * rates**2) * variances + eta * rates * (eigenvalues @ variances)
 

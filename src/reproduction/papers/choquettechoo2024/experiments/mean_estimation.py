@@ -1,4 +1,4 @@
-"""Mean estimation: the best correlation against independent noise, exactly and simulated."""
+"""Mean estimation: the best correlation and independent noise, exactly and simulated."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def other_over_optimal(shown_step_size: float, damping_factor: float) -> float:
     perturbed_over_optimal="least private risk after random changes, divided by the optimum",
 )
 def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> float:
-    """Random changes of all coefficients by a tenth."""
+    """Private risk after random changes of all coefficients by a tenth, relative to the optimum."""
     from privreg.noise.toeplitz import inverse_coefficients, mean_estimation_optimal
 
     steps = int(20 / shown_step_size)
@@ -189,7 +189,7 @@ def largest_noise_correlation(shown_step_size: float) -> float:
     rate_share_up_to_one="least quotient of both, step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
-    """Rate with the logarithm as printed, which vanishes at step size 1."""
+    """Quotients of the printed rate and the optimal risk; the rate is 0 at step size 1."""
     eta = parameters.step_sizes.values()
 
     def shares(eta: np.ndarray) -> np.ndarray:

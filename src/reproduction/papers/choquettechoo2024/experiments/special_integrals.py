@@ -1,4 +1,4 @@
-"""The integrals and inequalities that the proofs rest on, on grids, against quadrature."""
+"""Integrals and inequalities of the proofs, compared with quadrature on grids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parameters(Strict):
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs (a, b), all of them."""
+        """All pairs (a, b)."""
         first, second = np.meshgrid(self.rates.values(), self.rates.values())
         return first.ravel(), second.ravel()
 
@@ -82,7 +82,7 @@ def rational_integral_error(parameters: Parameters) -> float:
     check=close(2**1.5, absolute=1e-4),
 )
 def divergence_slope(parameters: Parameters) -> float:
-    """Slope of the integral of Lemma F.14 over the logarithm of 1/cutoff."""
+    """Slope of the integral of Lemma F.14 in the logarithm of 1/cutoff."""
     cutoffs = parameters.cutoffs.values()
     values = []
     for cutoff in cutoffs:
@@ -178,7 +178,7 @@ def property_f10(parameters: Parameters) -> dict:
     check=below(1.0),
 )
 def quadratic_form_ratio(parameters: Parameters) -> float:
-    """Largest quadratic form over (1 + c)/(1 - c) times the squared norm."""
+    """Largest quadratic form divided by (1 + c)/(1 - c) times the squared norm."""
     rng = np.random.Generator(np.random.SFC64(0))
     length, rates = 200, parameters.rates.values()
     distance = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
@@ -245,10 +245,10 @@ def third_kind_error(parameters: Parameters) -> float:
     check=below(0.25),
 )
 def third_kind_constant(parameters: Parameters) -> float:
-    """Largest (ratio of Property F.11 without its O - 1) over k'^2."""
+    """Largest value of (r - 1) / k'^2, where r is the ratio of Property F.11 without its O."""
 
     def excess(rate: float, characteristic: float) -> float:
-        """Excess at k' = rate."""
+        """(r - 1) / k'^2 at k' = `rate`."""
         third = _complete_third(characteristic, 1 - rate**2)
         return float((third * (1 - characteristic) / np.log(4 / rate) - 1) / rate**2)
 

@@ -1,4 +1,4 @@
-"""Frequency-domain steps of Appendix C: transfer functions, sensitivities, shares of directions."""
+"""Frequency-domain steps of Appendix C: transfer functions, sensitivities, directions' shares."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ AXES = {
     "the inverse, over 20 / nu steps.",
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
-    """Relative distance of the sensitivity in time from that in frequency."""
+    """Relative distance of the sensitivity in the time domain from that in frequency."""
     from privreg.noise import toeplitz
     from privreg.theory.correlated_noise import stationary as integrals
 
@@ -111,7 +111,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
     check=above(1.0),
 )
 def least_section_eigenvalue(parameters: Parameters) -> float:
-    """Least eigenvalue of a finite section of T_j over its value in the limit."""
+    """Least eigenvalue of a finite section of T_j, divided by its limit."""
     from scipy.linalg import eigvalsh, toeplitz
 
     powers = np.arange(parameters.section)
@@ -164,7 +164,7 @@ def gradient_response_error(parameters: Parameters) -> float:
     ),
 )
 def noise_response_error(parameters: Parameters) -> np.ndarray:
-    """With either sign in the transform."""
+    """Relative distance of a driven system (38) from Property C.9, for each kernel."""
     from scipy.signal import fftconvolve
 
     eigenvalues, eta = parameters.eigenvalues, parameters.step_size
@@ -194,7 +194,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     check=every(between(0.039, 0.07)),
 )
 def frequency_order(parameters: Parameters, family: str, step_share: float) -> float:
-    """Private excess risk over the private part of equation (20), h by quadrature."""
+    """Private excess risk divided by the private part of equation (20), with h by quadrature."""
     from privreg.theory.correlated_noise import stationary as integrals
     from privreg.theory.correlated_noise.stationary import regression_response
 
@@ -220,7 +220,7 @@ def frequency_order(parameters: Parameters, family: str, step_share: float) -> f
     check=below(2.0),
 )
 def independent_share_spread(parameters: Parameters) -> float:
-    """Largest over least share of an eigendirection, Noisy-SGD."""
+    """Largest share of an eigendirection divided by the least, for Noisy-SGD."""
     shares = parameters.direction_shares("independent")
     return shares.max() / shares.min()
 
