@@ -134,7 +134,7 @@ def equation_3(parameters: Parameters, family: str) -> dict:
 
 @per(
     recurrence_error=stated(
-        "largest relative distance of (7) from the coefficient before times (1 - nu)(t - 3/2)/t",
+        "largest relative distance of (7) from the previous coefficient times (1 - nu)(t - 3/2)/t",
         where="Table 3, equation (7)",
         statement="The coefficients of Optimal CC and of nu-DP-FTRL take O(1) to generate.",
         kind="figure",
@@ -142,11 +142,11 @@ def equation_3(parameters: Parameters, family: str) -> dict:
         wrong={"With t - 1/2 in place of t - 3/2.": "recurrence_error_of_the_encoder"},
         id="coefficients-in-constant-time",
         ours=[
-            "O(1): each is the one before times (1 - nu)(t - 3/2)/t",
+            "O(1): each coefficient is the previous one times (1 - nu)(t - 3/2)/t",
             "nu = 0 and 0.05, 64 coefficients",
         ],
     ),
-    recurrence_error_of_the_encoder="that distance with t - 1/2 in place of t - 3/2",
+    recurrence_error_of_the_encoder="the distance from (7) with t - 1/2 in place of t - 3/2",
 )
 def recurrences(parameters: Parameters) -> dict[str, float]:
     from scipy.special import binom
@@ -216,7 +216,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         ],
         note="The check is a necessary condition: no other mechanism of the same rho is tried.",
     ),
-    squared_order_ratio="that quotient with the square of the order alpha in the logarithm",
+    squared_order_ratio="the quotient of epsilons with alpha^2 in the logarithm in place of alpha",
 )
 def conversion_ratios(parameters: Parameters) -> dict[str, float]:
     from privreg.privacy.budget import gaussian_epsilon

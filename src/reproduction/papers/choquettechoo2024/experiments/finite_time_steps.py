@@ -242,14 +242,14 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
 
 @per(
     gradient_constant=stated(
-        "largest gradient, that nine runs in ten do not exceed, divided by the maximum in (9)",
+        "0.9-quantile over runs of the largest gradient, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
         statement="For small enough eta, with high probability, no gradient of a run exceeds the "
         "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to log(T/p).",
         check=below(10.0),
         wrong={
-            "With (tr H)^(1/2) beside the distance.": "gradient_constant_of_the_root",
-            "Without the term of the label noise.": "gradient_constant_of_the_start",
+            "The distance has the factor (tr H)^(1/2).": "gradient_constant_of_the_root",
+            "The order is without the term of the label noise.": "gradient_constant_of_the_start",
         },
         id="gradients-by-scale-9",
         kind="theorem",
@@ -259,10 +259,10 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
             "tr H, distance and sigma_sgd from 0.01 to 100 each",
             "normal features and features of random signs; constant of the order: 10",
         ],
-        note="The start lies along the first eigenvector. Our copy of (9) has lost the root.",
+        note="The start lies along the first eigenvector. Our copy of (9) lost the square root.",
     ),
-    gradient_constant_of_the_root="that quotient with (tr H)^(1/2) beside the distance",
-    gradient_constant_of_the_start="that quotient without the term of the label noise",
+    gradient_constant_of_the_root="quotient if the distance has the factor (tr H)^(1/2)",
+    gradient_constant_of_the_start="quotient without the term of the label noise",
 )
 def gradient_scales() -> dict[str, float]:
     scales, found = (0.01, 1.0, 100.0), []
@@ -280,7 +280,7 @@ def gradient_scales() -> dict[str, float]:
 
 @per(
     gradient_growth=stated(
-        "growth of that largest gradient divided by that of log(T/p)^2, from T = 10 and p = 0.1 on",
+        "growth of the largest gradient from T = 10, p = 0.1 on, divided by that of log(T/p)^2",
         where="Section 2.3, equation (9)",
         statement="With probability 1 - p a run's largest gradient grows at most as a power of "
         "log(T/p).",
@@ -293,13 +293,13 @@ def gradient_scales() -> dict[str, float]:
             "T = 10, 100 and 1000, p = 0.1 and 0.02: the (1 - p)-quantile over 400 runs each",
             "eta and noise of Theorem D.13",
             "eigenvalues in proportion to 1/k, d = 4, tr H = 1",
-            "distance and sigma_sgd 1 and 0, 0 and 1, or both 1",
+            "(distance, sigma_sgd) = (1, 0), (0, 1) and (1, 1)",
             "normal features and features of random signs",
         ],
-        note="Divided by the growth of log(T/p), that of the gradient is 1.15 at these T.",
+        note="At these T the growth of the gradient is 1.15 times that of log(T/p).",
     ),
-    linear_gradient_growth="growth of that largest gradient over that of log(T/p)",
-    plain_gradient_growth="growth of that largest gradient",
+    linear_gradient_growth="growth of the largest gradient divided by that of log(T/p)",
+    plain_gradient_growth="growth of the largest gradient",
 )
 def gradient_logarithms() -> dict[str, float]:
     values, found = np.array([0.48, 0.24, 0.16, 0.12]), []

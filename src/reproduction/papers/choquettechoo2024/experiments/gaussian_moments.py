@@ -72,7 +72,7 @@ def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
 
 @per(
     skewed_function_ratio="largest quotient of the function by exp(s^2/2), least for skewed laws",
-    heavy_function_ratio="that quotient, least for symmetric laws with a fourth moment above 3",
+    heavy_function_ratio="the same, least for symmetric laws with a fourth moment above 3",
 )
 def of_other_laws(parameters: Parameters) -> dict[str, float]:
     """Laws on two points, and on three points around 0: none is strictly sub-Gaussian."""

@@ -82,8 +82,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         ours=[
             "c = 0.1457",
             "300 normal forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
-            "all values of random signs and of laws on -1, 0, 1, of mass 0.01 to 0.3 off 0, of "
-            "25 forms",
+            "25 forms of random signs, or of laws on -1, 0, 1 with mass 0.01 to 0.3 off 0; all "
+            "values",
         ],
     ),
     frobenius_exponent="least exponent with the first term alone",
@@ -171,7 +171,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
     tail_sum_equality=stated(
         "largest f of Lemma F.20 divided by its printed value",
         where="Lemma F.20",
-        statement="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
+        statement="At the printed tau f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         check=below(1.0000000001),
         corrected={
             "holds_with": "the second term alone, as a bound",
@@ -179,7 +179,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
         },
         id="tail-sum-value-f20",
         ours=["t = 2 to 59 (from 1 for the correction), a = 0.01 to 3, rho = 1e-6 to 0.9"],
-        note="The proof has one value for each of two cases, and the bound for both.",
+        note="The proof gives one value for each of two cases, and the bound for both.",
         finding="value-in-lemma-f20",
     ),
 )

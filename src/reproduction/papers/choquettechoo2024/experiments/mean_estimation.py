@@ -185,8 +185,8 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 
 @per(
     least_rate_share="least quotient of printed rate and optimal risk, step sizes up to 1/2",
-    largest_rate_share="largest quotient of both, step sizes up to 1/2",
-    rate_share_up_to_one="least quotient of both, step sizes up to 1",
+    largest_rate_share="largest quotient of printed rate and optimal risk, step sizes up to 1/2",
+    rate_share_up_to_one="least quotient of printed rate and optimal risk, step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
     """Quotients of the printed rate and the optimal risk; the rate is 0 at step size 1."""
@@ -237,7 +237,7 @@ def two_point_constants() -> dict[str, float]:
         ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
         finding="sensitivity-twice-after-equation-19",
     ),
-    least_value_with_budget="that quotient with 1 / (2 rho) for sigma_dp^2",
+    least_value_with_budget="the quotient with 1 / (2 rho) in place of sigma_dp^2",
 )
 def least_values(parameters: Parameters, shown_step_size: float) -> dict[str, float]:
     exact = 2 * parameters.least_risk(shown_step_size)

@@ -47,7 +47,7 @@ def over_printed(parameters: Parameters, rule: str, dimension: int) -> float:
 
 @per(
     "dimension",
-    steep_over_printed="that quotient for eigenvalues k^-2, constant step size",
+    steep_over_printed="over_printed for eigenvalues k^-2 and a constant step size",
     steep_over_linear="quotient of both risks divided by d, eigenvalues k^-2, constant step size",
 )
 def steep_factors(parameters: Parameters, dimension: int) -> dict:
@@ -80,7 +80,7 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 @per(
     "small_dimension",
     "spectrum_decay",
-    geometric_constant_of_spectra="that quotient at the smallest step size",
+    geometric_constant_of_spectra="the geometric constant at the smallest step size",
 )
 def geometric_constant_of_spectra(
     parameters: Parameters, small_dimension: int, spectrum_decay: float

@@ -101,7 +101,7 @@ def divergence_slope(parameters: Parameters) -> float:
     "elliptic integral of the first kind.",
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
-    note="The roots and fractions that the text at hand has lost are restored. By Landen's "
+    note="We restore the roots and fractions that our copy of the text has lost. By Landen's "
     "transformation the form is 4 K(1 - a), which we compare.",
 )
 def inverse_integral_error(parameters: Parameters) -> float:
@@ -115,7 +115,7 @@ def inverse_integral_error(parameters: Parameters) -> float:
 
 @identity(
     id="integral-f16",
-    note="The roots and fractions that the text at hand has lost are restored.",
+    note="We restore the roots and fractions that our copy of the text has lost.",
     where="Lemma F.16",
     statement="The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed "
     "closed form, a complete elliptic integral of the third kind.",
@@ -198,7 +198,7 @@ def quadratic_form_ratio(parameters: Parameters) -> float:
     "(1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
     ours=["m = 0.01, 0.3, 0.9"],
     check=AGREES,
-    note="The text at hand has lost the roots.",
+    note="Our copy of the text has lost the roots.",
 )
 def first_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.8 from quadrature."""
@@ -215,9 +215,9 @@ def first_kind_error(parameters: Parameters) -> float:
     where="Section F.4, equation (98)",
     statement="By Property F.9 the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over "
     "a quarter period is the printed sum of K and Pi.",
-    ours=["m = 0.01, 0.3, 0.9 and alpha^2 from -3 to 0.99; above 1 it is a principal value"],
+    ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99 (above 1, a principal value)"],
     check=AGREES,
-    note="The text at hand has lost the roots.",
+    note="Our copy of the text has lost the roots.",
 )
 def third_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.9 from quadrature."""

@@ -76,8 +76,8 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    statement="By Property C.1 the squared limiting sensitivity, if finite for the paper's "
-    "coefficients, is the mean of 1/|B|^2 over frequencies.",
+    statement="For the paper's coefficients, by Property C.1, the squared limiting sensitivity, if "
+    "finite, is the mean of 1/|B|^2 over frequencies.",
     ours=[SPECTRUM, f"eta = 0.5 / R^2; {FAMILY_NAMES}, with bounded causal inverses"],
     check=every(below(1e-9)),
     note="In the time domain the squared sensitivity is the squared norm of the first column of "
@@ -127,7 +127,7 @@ def least_section_eigenvalue(parameters: Parameters) -> float:
     where="Section C.2.2, equation (37)",
     statement="By Property C.8 the transfer function of the system (37) is -eta M_omega.",
     ours=[
-        "inputs exp(i omega t), as in its proof and Section F.1",
+        "inputs exp(i omega t), as in the property's proof and in Section F.1",
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2, frequencies 0 to 3",
     ],
     check=below(1e-9),
@@ -241,7 +241,7 @@ def independent_share_spread(parameters: Parameters) -> float:
             "step sizes from 5e-5 / R^2 to 0.5 / R^2, nu = eta mu and eta mu / 100",
         ],
     ),
-    plain_share_constant="that share with the logarithm at the largest step size for all",
+    plain_share_constant="the share with the logarithm of the largest step size at every step size",
 )
 def correlated_shares(parameters: Parameters) -> dict[str, float]:
     least, largest, plain = np.log(8 / parameters.damping), 0.0, 0.0

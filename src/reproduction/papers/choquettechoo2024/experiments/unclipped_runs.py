@@ -61,7 +61,7 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "step_count",
     "label_noise_std",
     failed_events="share of runs in which an event fails",
-    failed_halved_events="that share at half of the events' limits",
+    failed_halved_events="share of runs in which an event fails at half of its limit",
 )
 def failures(simulation: Dataset) -> dict:
     events = trials_last(simulation.event)
@@ -83,8 +83,8 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
 
 @per(
     "label_noise_std",
-    bound_growth=Quantity("growth of that quantile from the fewest to the most steps", "quantity"),
-    plain_bound_growth=Quantity("that growth without the bound's power of log(T/p)", "quantity"),
+    bound_growth=Quantity("growth of the quantile from fewest to most steps", "quantity"),
+    plain_bound_growth=Quantity("growth without the bound's power of log(T/p)", "quantity"),
 )
 def growths(parameters: Parameters, simulation: Dataset) -> dict:
     """Growth of quantiles, divided by the growth of their bounds: the bound's constant cancels."""
