@@ -25,9 +25,9 @@ class Parameters(Strict):
     """One promised loss for all; a trial runs each algorithm once on both data sets of its pair."""
 
     promised_mu: Annotated[Positive, Field(ge=1e-3, le=1e3)] = Field(
-        description="Promise √(2ρ) of each algorithm."
+        description="Promised loss μ = √(2ρ) of each algorithm."
     )
-    confidence: Probability = Field(description="Of each audit by itself.")
+    confidence: Probability = Field(description="Confidence level of each single audit.")
 
 
 def _mechanisms() -> dict[str, Any]:
@@ -62,9 +62,9 @@ def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[l
 
 @per(
     algorithm_share=Quantity(
-        "lower bound on the loss of the algorithm over its promise", "algorithm"
+        "lower bound on the algorithm's loss over the promised loss", "algorithm"
     ),
-    control_share=Quantity("lower bound on the loss of the control over its promise", "control"),
+    control_share=Quantity("lower bound on the control's loss over the promised loss", "control"),
 )
 def shares(parameters: Parameters, simulation: Dataset) -> dict[str, list[float]]:
     """Lower confidence bounds on loss / promised loss; an audit takes a pair in both orders."""

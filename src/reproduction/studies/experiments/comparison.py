@@ -38,9 +38,9 @@ class Parameters(Compared):
         description="Tables; diabetes has sizes of its own."
     )
     training_rows: Annotated[q.SampleSize, Field(ge=500)] = Field(
-        description="Rows that a fit sees."
+        description="Rows that a fit uses."
     )
-    held_out_rows: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows that judge it.")
+    held_out_rows: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows for the error.")
 
 
 def tables(parameters: Parameters) -> dict[str, ComparedTable]:

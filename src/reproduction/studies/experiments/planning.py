@@ -45,7 +45,7 @@ class Parameters(Strict):
     """Problems come from a fixed list, with scikit-learn's diabetes after them."""
 
     problems: q.Count = Field(description="Number of synthetic problems.")
-    targets: q.Index = Field(description="How many of them a target error is set for.")
+    targets: q.Index = Field(description="Number of problems with a target error.")
     largest_sample: Annotated[q.SampleSize, Field(ge=2000)] = Field(
         description="Largest number of rows."
     )

@@ -28,13 +28,13 @@ class Parameters(Strict):
     dataset: Literal["mnist", "mnist_digits", "california_housing"] = Field(description="Table.")
     columns: q.Some[Column] | None = Field(
         default=None,
-        description="Places of features that take the labels' place in turn; none for the labels.",
+        description="Indices of features to use as labels in turn; none for the table's labels.",
     )
     pairs: q.Some[tuple[Digit, Digit]] | None = Field(
-        default=None, description="Digits that are told from each other; none for all labels."
+        default=None, description="Pairs of digits to tell apart; none for all labels."
     )
     components: q.Dimension = Field(
-        description="Features at most: beyond, the table's first principal components."
+        description="Largest number of features; if there are more, principal components."
     )
     # With fewer rows the settings could not be told apart.
     sample_size: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows drawn.")

@@ -36,7 +36,7 @@ class Parameters(Strict):
     dimension: q.Dimension = Field(description="d.")
     damping: q.Probability = Field(description="nu of the damped families.")
     clip_norm: q.ClipNorm = Field(description="G.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Deviation of white noise.")
     rhos: q.Some[q.Rho] = Field(description="zCDP budgets that are converted.")
     deltas: q.Some[q.Delta] = Field(description="delta of the conversion.")
 

@@ -23,7 +23,7 @@ class Parameters(regression.Covariance):
 
     step_share: q.Share = Field(description="Step size times R^2.")
     steps: q.Plural[q.Steps] = Field(description="Steps followed.")
-    damping_factor: q.Share = Field(description="nu over eta mu.")
+    damping_factor: q.Share = Field(description="nu divided by eta mu.")
 
     @property
     def step_size(self) -> float:

@@ -37,7 +37,7 @@ class Parameters(Strict):
     frequencies: q.Count = Field(description="Frequencies shown, over (0, pi].")
     rho: q.Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: q.Deviation = Field(description="Standard deviation of a sample.")
-    damping_factors: q.Some[q.Positive] = Field(description="nu over eta elsewhere, never 1.")
+    damping_factors: q.Some[q.Positive] = Field(description="Other values of nu / eta, never 1.")
     perturbations: q.Count = Field(description="Random changes of the optimal coefficients.")
     memories: q.Count = Field(description="Length of a run in units of 1/eta.")
 

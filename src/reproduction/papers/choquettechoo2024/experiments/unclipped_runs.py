@@ -29,8 +29,8 @@ class Parameters(regression.Covariance):
 
     step_counts: q.Grid[q.Steps] = Field(description="Steps T, increasing.")
     failure_probability: q.Probability = Field(description="p.")
-    label_noise_stds: q.Several[q.PositiveDeviation] = Field(description="Of two runs on one draw.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
+    label_noise_stds: q.Several[q.PositiveDeviation] = Field(description="zeta; draws are shared.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Deviation of white noise.")
     rho: q.Rho = Field(description="zCDP budget of the private run.")
 
 
