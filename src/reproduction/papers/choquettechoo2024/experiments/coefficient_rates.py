@@ -103,7 +103,7 @@ def rates(parameters: Parameters, damped_family: str) -> dict:
     vanishing_response="risk as the damping tends to 0, divided by the squared sensitivity",
 )
 def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dict:
-    """Risk as the damping tends to 0, and the same at a noise multiplier of 1 (response)."""
+    """Risk as the damping tends to 0; the response is the risk at a given noise multiplier."""
     found = parameters.risk(damped_family, parameters.step_sizes.low, damping)
     noise = regression.family_noise(FAMILIES[damped_family], damping)
     return {"vanishing_risk": found, "vanishing_response": found / noise.squared_sensitivity}
