@@ -1,4 +1,4 @@
-"""Estimators that are compared, each told the same bounds and the same budget."""
+"""Estimators that are compared, all with the same bounds and the same budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from privreg.privacy.budget import Budget
 from reproduction.studies.compared_tables import Declared, Drawn
 
 FloatArray = NDArray[np.float64]
-# Eigenvalue, relative to the largest, below which rows determine nothing.
+# Directions with a smaller eigenvalue, relative to the largest, count as undetermined.
 SINGULAR = 1e-10
 
 
@@ -32,7 +32,7 @@ class Fit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Training rows, with values that several fits share."""
+    """Training rows, and values computed from them that several fits share."""
 
     drawn: Drawn
     declared: Declared
@@ -45,7 +45,7 @@ class Prepared:
 
     @cached_property
     def short_samples(self) -> ArraySamples:
-        """Samples with one-hot columns in {0, 1}, where rows are shorter."""
+        """Samples with one-hot columns in {0, 1} in place of {-1, 1}, which makes rows shorter."""
         return ArraySamples(self.samples.features @ self.shortening, self.samples.labels)
 
     @cached_property
@@ -68,7 +68,7 @@ class Prepared:
 
     @cached_property
     def least_squares(self) -> LeastSquares:
-        """Least squares; undetermined coefficients are the shortest ones, with infinite errors."""
+        """Least squares of minimum norm; undetermined coefficients have infinite errors."""
         rows, labels = self.samples.features, self.samples.labels
         try:
             return ols(self.samples)
@@ -83,7 +83,7 @@ class Prepared:
         return LeastSquares(coefficients, np.where(undetermined, np.inf, errors), freedom)
 
     def in_units(self, coefficients: FloatArray) -> FloatArray:
-        """Coefficients of the table's own units from those of mapped rows."""
+        """Coefficients in the table's own units, from those of mapped rows."""
         matrix, offset = self.declared.frame.functionals()
         return matrix @ coefficients + offset
 
@@ -91,7 +91,7 @@ class Prepared:
 def private_linear_regression(
     table: Prepared, budget: Budget, rng: np.random.Generator, level: float
 ) -> Fit:
-    """This library's estimator with nothing but bounds and budget."""
+    """This library's estimator with its defaults, given only bounds and budget."""
     declared = table.declared
     low, high = declared.feature_bounds.T
     model = PrivateLinearRegression(
@@ -102,16 +102,16 @@ def private_linear_regression(
         random_state=int(rng.integers(2**31)),
     )
     with warnings.catch_warnings():
-        # Said of each of a thousand fits: that it is seeded, or not worth its budget.
+        # Each of a thousand fits would warn that it is seeded, or not worth its budget.
         warnings.simplefilter("ignore", UserWarning)
-        # The others release no shares of clipped values.
+        # The other estimators release no shares of clipped values.
         model.fit(table.drawn.features, table.drawn.labels, quality_share=0)
     lengths = model.confidence_intervals(level).length[:-1]
     return Fit(np.append(model.coef_, model.intercept_), lengths / 2)
 
 
 def adassp(table: Prepared, budget: Budget, rng: np.random.Generator, level: float) -> Fit:
-    """AdaSSP by Gaussian mechanisms under zCDP, a third of the budget to each statistic."""
+    """AdaSSP by Gaussian mechanisms under zCDP; each statistic gets a third of the budget."""
     found = adassp_zcdp(table.sums, bounds=table.sums.bounds, budget=budget, rng=rng)
     return Fit(table.in_units(table.shortening @ found))
 
@@ -125,8 +125,8 @@ def noisy_moments(table: Prepared, budget: Budget, rng: np.random.Generator, lev
         s = \sqrt2 B^2 / \sqrt{2\rho}
 
     Noise N(0, s²) on the diagonal and N(0, s²/2) above it is isotropic in the Frobenius norm, in
-    which replacing a record of length at most B moves the sum by at most √2 B². The ridge lifts the
-    smallest eigenvalue to the noise's own size.
+    which a replaced record of length at most B moves the sum by at most √2 B². The ridge lifts the
+    smallest eigenvalue to the size of the noise.
     """
     rows = np.column_stack([table.short_samples.features, table.short_samples.labels])
     size = rows.shape[1]
@@ -160,7 +160,7 @@ METHODS: dict[str, Callable[[Prepared, Budget, np.random.Generator, float], Fit]
 
 
 def held_out_error(coefficients: FloatArray, table: Prepared) -> float:
-    """Mean squared error on held-out rows over the variance of their labels.
+    """Mean squared error on held-out rows, divided by the variance of their labels.
 
     Predictions of every method are clipped to the label's bounds.
     """

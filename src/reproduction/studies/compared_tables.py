@@ -14,9 +14,9 @@ from reproduction.studies.private_tables import BOUNDS, Population
 
 FloatArray = NDArray[np.float64]
 SYNTHETIC = ("normal", "correlated", "flats")
-# Four in five rows train; the others judge and are seen by no method.
+# Four in five rows are for training; errors are measured on the others.
 TRAINING_SHARE = 0.8
-# Side of the blocks of pixels that are averaged, a map that looks at no image.
+# Side of the blocks of pixels that are averaged; the map does not depend on the data.
 POOL = {28: 4, 8: 2}
 
 
@@ -31,7 +31,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True)
 class Declared:
-    """Public bounds (p, 2) and (2,), and flags of the columns of the one-hot group."""
+    """Public bounds of features (p, 2) and label (2,), and flags of one-hot columns."""
 
     feature_bounds: FloatArray
     label_bounds: FloatArray
@@ -39,16 +39,16 @@ class Declared:
 
     @property
     def frame(self) -> Frame:
-        """The public map into [-1, 1], and its way back."""
+        """The public map into [-1, 1], and its inverse."""
         return Frame(self.feature_bounds, self.label_bounds, True)
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """A population that is known: `private_tables`, or made-up flats and their rents.
+    """A known population: one of `private_tables`, or made-up flats and their rents.
 
-    Flats have a size, a year and one of four places; errors of their rents are skewed, and the
-    bounds are as wide as they are before the table is seen.
+    Flats have a size, a year and one of four places; errors of their rents are skewed. The bounds
+    are as wide as one would declare them before seeing the table.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Synthetic:
 class Split:
     """A real table, cut at random into training and held-out rows in each trial.
 
-    Official test rows, where there are any, are the ones held out.
+    If there are official test rows, these are held out.
     """
 
     name: str

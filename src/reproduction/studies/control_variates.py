@@ -1,20 +1,19 @@
-r"""Control variates of mean zero for the excess risk of simulated runs, from their own randomness.
+r"""Control variates of mean zero for the excess risk of simulated runs, from the runs' own draws.
 
-A run's error is nearly linear in what is random in it,
+A run's error is nearly linear in its random draws,
 
 .. math:: \theta - \theta^* \approx b + u + g,\qquad
     u = \sum_i U_i s_i,\quad g = \sum_k G_k z_k,
 
 where s_i is the sign of a label's noise, independent of its size and of the rows under every
-symmetric law, and z_k are the standard normals of the private noise. Where b and U_i depend on the
-rows, on the sizes of the label noise and on earlier private noise alone, and G_k on all that comes
-before z_k,
+symmetric law, and z_k are the standard normals of the private noise. If b and U_i depend only on
+the rows, the sizes of label noise and earlier private noise, and G_k on all that precedes z_k, then
 
 .. math:: c = \tfrac12\Big(\|b + u + g\|^2_\Lambda - \|b\|^2_\Lambda
     - \sum_i \|U_i\|^2_\Lambda - \sum_k \|\Lambda^{1/2} G_k\|_F^2\Big)
 
-has mean zero exactly, however rough the approximation is: given all else, products of different
-signs or normals have mean zero, and squares the mean that is taken off.
+has mean zero exactly, however rough the approximation is. Given everything else, products of
+different signs or normals have mean zero, and the means of squares are subtracted.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ from privreg.privacy.budget import Budget, sum_sensitivity
 FloatArray = NDArray[np.float64]
 Found = tuple[FloatArray, FloatArray]
 Rng = np.random.Generator
-# Beyond, a linear descent runs away where a clipped one does not.
+# At larger step sizes a linear descent diverges although a clipped one does not.
 LONGEST_PULL = 2.0
 # Rows per feature from which off-diagonal sums, of relative size √(p/n), are left out.
 MANY_ROWS = 1000
@@ -59,7 +58,7 @@ NUMBERS_PER_BLOCK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Rows of a problem, shape (n, p), and a budget to fit them with."""
+    """Rows of a problem, shape (n, p), and the budget of the fits."""
 
     problem: Problem
     budget: Budget
@@ -77,7 +76,7 @@ class Sample:
     def control(
         self, bias: FloatArray, sampling: FloatArray, private: FloatArray, mean: FloatArray | float
     ) -> FloatArray:
-        """Half the weighted square of the sum, shape (runs,), without its mean."""
+        """Half the weighted square of the sum, shape (runs,), less its mean."""
         weights = self.problem.eigenvalues
         return np.asarray(
             ((bias + sampling + private) ** 2 @ weights - bias**2 @ weights - mean) / 2
@@ -92,8 +91,8 @@ class Curvature:
         s = \frac1n\sum_i \psi_i x_i,\qquad Q = \frac1{n^2}\sum_i \psi_i^2 x_i x_i^\top,
         \qquad \psi_i = \ell_i\,\mathrm{clip}(\xi_i, \pm w_i)
 
-    Where rows are many for the features only the diagonals are taken: so is the map from s to u,
-    and the mean of its square needs no more of Q.
+    If there are many rows per feature, only diagonals are computed: the map from s to u is then
+    diagonal, and the mean of its square needs only the diagonal of Q.
     """
 
     matrix: FloatArray
@@ -111,7 +110,7 @@ class Curvature:
         return cls(product(rows, kept) / n, scored @ rows / n, product(rows, scored**2) / n**2)
 
     def reached(self, reach: FloatArray, eigenvalues: FloatArray) -> tuple[FloatArray, float]:
-        """u of a map from s, and the mean of its weighted square."""
+        """u, which a map makes from s, and the mean of the weighted square of u."""
         mean = np.sum((reach.T * eigenvalues) @ reach * self.squares)
         return reach @ self.score, float(mean)
 
@@ -130,7 +129,7 @@ def run_with_control(method: Any, sample: Sample, rng: Rng, *, runs: int) -> Fou
 
 @singledispatch
 def _run(method: Any, sample: Sample, rng: Rng, twin: Rng, runs: int) -> Found:
-    """Runs with one generator, and their controls with its twin."""
+    """Runs with one generator, and their controls with a copy of it."""
     raise TypeError(f"method must be one with a control variate, got {type(method).__name__}")
 
 
@@ -215,7 +214,7 @@ def _correlated_noise(
     for own, pull in _groups(problem, method.clip_norm):
         contraction = 1 - method.step_size * pull
         loads = method.step_size * contraction**later
-        # Reversed in time, the transposed product is a convolution; the noise is taken away.
+        # Reversed in time, the transposed product is a convolution; the noise is subtracted.
         carried = -std * oaconvolve(loads[::-1], decoder)[:steps][::-1]
         bias[own] *= contraction**steps
         sampling[own], spread = _scored(sample, own, loads[of_row] * scores)
@@ -270,11 +269,11 @@ def _adassp(method: AdaSSP, sample: Sample, rng: Rng, twin: Rng, runs: int) -> F
 def _private_regression(
     method: PrivateHuber, sample: Sample, rng: Rng, twin: Rng, runs: int
 ) -> Found:
-    """Control variate from the noise of the final steps, which have known weights."""
+    """Control variate from the noise of the final steps, whose weights are known."""
     problem = sample.problem
     n, p = sample.rows.shape
     fit = method._prepare(sample.samples, sample.budget, Declared.of(problem))
-    # Whitened by the truth: what the private whitening adds would hang on the signs of the errors.
+    # Whitened by the true covariance, since private whitening depends on the errors' signs.
     lengths = np.sqrt(sample.rows**2 @ (1 / problem.eigenvalues) / p)
     width = method.clip_width * problem.label_noise_std
     if method.common_width:
@@ -303,7 +302,7 @@ def _private_regression(
             step = fitted.whitening @ matrix
             pull = step @ fitted.whitening.T @ curvature.matrix
             normals = twin.standard_normal(p)
-            # Decided by what is known before these normals.
+            # The choice depends only on values known before these normals are drawn.
             if not left and np.abs(np.linalg.eigvals(pull)).max() > LONGEST_PULL:
                 continue
             moved = std * step
@@ -327,13 +326,13 @@ def _norms(rows: FloatArray) -> FloatArray:
 
 
 def _scored(sample: Sample, own: slice, weights: FloatArray) -> tuple[FloatArray, float]:
-    """Weighted sum of the rows' own coordinates, and the mean of its square over signs."""
+    """Weighted sum of coordinates of the rows, and the mean of its square over signs."""
     rows = np.ascontiguousarray(sample.rows[:, own])
     return weights @ rows, float(squares(rows, weights**2) @ sample.problem.eigenvalues[own])
 
 
 def _groups(problem: Problem, clip_norm: float) -> list[tuple[slice, float]]:
-    """Coordinates of nearly equal eigenvalues, which rise, and their mean curvature."""
+    """Groups of coordinates with nearly equal eigenvalues, and their mean curvature."""
     rows = rows_of(problem)
     if np.any(np.diff(problem.eigenvalues) < 0):
         raise ValueError("problem must have eigenvalues that do not fall")
@@ -352,7 +351,7 @@ def _groups(problem: Problem, clip_norm: float) -> list[tuple[slice, float]]:
 
 @lru_cache(maxsize=2)
 def _mechanism(method: OnePassDPGD, n: int, p: int, budget: Budget) -> one_pass_dpgd.Mechanism:
-    """One for all samples of a setting: it takes a third of a run."""
+    """The mechanism of a setting, computed once, since this takes a third of a run's time."""
     return one_pass_dpgd.Mechanism.from_schedule(
         method.schedule,
         sample_size=n,
@@ -363,7 +362,7 @@ def _mechanism(method: OnePassDPGD, n: int, p: int, budget: Budget) -> one_pass_
 
 
 def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    """Sum over rows of w x xᵀ, shape (p, p), with weights that are not negative."""
+    """Sum over rows of w x xᵀ, shape (p, p), with weights w of at least 0."""
     total, roots = np.zeros((rows.shape[1],) * 2), np.sqrt(weights)
     for block in blocks(*rows.shape):
         weighted = rows[block] * roots[block, None]
@@ -380,7 +379,7 @@ def squares(rows: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def blocks(n: int, p: int) -> Iterator[slice]:
-    """Consecutive rows whose numbers fit in a cache, and need no new memory each time."""
+    """Blocks of consecutive rows that fit in a cache and reuse memory."""
     size = max(1, NUMBERS_PER_BLOCK // p)
     return (slice(first, min(n, first + size)) for first in range(0, n, size))
 

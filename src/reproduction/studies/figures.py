@@ -17,12 +17,12 @@ ESTIMATORS = {
     "noisy moments": (GREEN, "^", "-", "noisy moments with a ridge"),
     "least squares": (BLACK, "", "--", "least squares (not private)"),
 }
-# Largest over smallest error of a panel from which few ticks a decade are enough.
+# If a panel's largest error is this many times its smallest, few ticks per decade suffice.
 MANY = 6.0
 
 
 def audits(simulation: Dataset) -> Figure:
-    """Attained share of the promise, a line each algorithm, controls below."""
+    """Audited loss relative to the promised one; a row per algorithm, controls below."""
     figure, axes = panels(1, 1, height=4.0)
     names: list[str] = []
     for kind, colour in (("algorithm", BLUE), ("control", ORANGE)):
@@ -41,7 +41,7 @@ def audits(simulation: Dataset) -> Figure:
 
 
 def population_coverage(simulation: Dataset) -> Figure:
-    """Coverage and length over the oracle's of every setting; bands show the promise."""
+    """Coverage, and length relative to the oracle's, in every setting; bands show the limits."""
     figure, (left, right) = panels(1, 2, height=7.0, sharey=True)
     found = simulation.stack(setting=("case", "error_law", "feature_law"))
     places = np.arange(found.sizes["setting"])
@@ -100,7 +100,7 @@ def planning(
     columns: Dataset,
     bundled: Dataset,
 ) -> Figure:
-    """Regrets in increasing order, and errors at budgets that were found for a target."""
+    """Regrets in increasing order, and errors at budgets that the plan found for a target."""
     figure, (left, right) = panels(1, 2, height=3.4)
     before = 1
     for name, artifacts, colour in (
@@ -130,7 +130,7 @@ def planning(
     ticks = [each for each in (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5) if low <= each <= high]
     left.set_yticks(ticks, labels=[f"{each:g}" for each in ticks])
     left.minorticks_off()
-    # The legend is above all points.
+    # This leaves room for the legend above all points.
     left.set_ylim(low, high * 1.9)
     left.legend(loc="upper left")
     over, error = simulation.risk_over_target, simulation.risk_over_target_standard_error
@@ -150,7 +150,7 @@ def planning(
 
 
 def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> Figure:
-    """Mean errors with standard errors over that of predicting the mean, a panel for each table."""
+    """Mean errors with standard errors, relative to predicting the mean; one panel per table."""
     figure, axes = panels(2, 3, height=2.1, sharex=True)
     found = [
         each.sel(table=table)
@@ -175,7 +175,7 @@ def comparison(drawn: Dataset, california_housing: Dataset, mnist: Dataset) -> F
         panel.set(yscale="log", title=str(errors.table.item()).replace("_", " "))
         ticks(panel, errors.rho.values)
         low, high = panel.get_ylim()
-        # Less than a decade or two has hardly a power of ten in it.
+        # A range of less than a decade or two contains hardly a power of ten.
         steps = (1, 2, 5) if high / low > MANY else (1, 1.5, 2, 3, 4, 5, 6, 8)
         numbers(panel.yaxis, steps)
     for panel in axes.flat[len(found) :]:

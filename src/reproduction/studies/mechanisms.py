@@ -1,8 +1,8 @@
 """Every private algorithm on the worst pair of neighbours known for it, reduced to one number.
 
-The number is the likelihood ratio's direction where the outputs are Gaussian, worked out from the
-pair and not from runs. Algorithms whose noise comes from the operating system are not here: their
-runs cannot be repeated, and the tests audit them.
+If outputs are Gaussian, the number is their projection on the direction of the likelihood ratio,
+which is computed from the pair and not from runs. Algorithms with noise from the operating system
+are not included, since their runs cannot be repeated; the tests audit them.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from privreg.schedules import Harmonic, Polynomial, Schedule
 
 Run = Callable[[int, np.random.Generator], float]
 Rows = tuple[np.ndarray, np.ndarray]
-# A gradient that is clipped whatever the parameters are, of a row that moves no later step.
+# The gradient is clipped at all parameters; the row is so short that later steps ignore it.
 SHORT, FAR = 1e-3, 1e6
 
 
 def _opposite(
     rows: int, dimension: int, *, used: int, neighbours: str = "replace-one"
 ) -> list[Rows]:
-    """Data sets of zeros except one record, with gradients clipped in opposite directions.
+    """Data sets of zeros except one record, whose clipped gradients are opposite in the two.
 
-    Or it is clipped one way and then left out, or blank, as the relation says.
+    For add-remove and zero-out neighbours, the record is absent or blank in the second data set.
     """
     features, labels = np.zeros((rows, dimension)), np.zeros(rows)
     features[used, 0], labels[used] = SHORT, FAR
@@ -58,7 +58,7 @@ def _opposite(
 
 
 def one_pass(mu: float, *, schedule: Schedule, used: int) -> Run:
-    """Rows before the record's, with η|x|² = 1, take away the noise of the steps before it."""
+    """Rows before the differing record have η|x|² = 1, which cancels the noise of earlier steps."""
     budget = Budget.half_square(mu)
     mechanism = one_pass_dpgd.Mechanism.from_schedule(
         schedule, sample_size=12, dimension=3, budget=budget, clip_constant=1.3
@@ -71,9 +71,9 @@ def one_pass(mu: float, *, schedule: Schedule, used: int) -> Run:
 
 
 def full_batch(mu: float, *, neighbours: str) -> Run:
-    """Every iterate is released; the record moves each of them by the same.
+    """Every iterate is released; the differing record moves every gradient by the same amount.
 
-    Five rows are declared, also where the second data set has four.
+    The sample size is declared as five, also if the second data set has four rows.
     """
     budget, clip_norm, steps, rows = Budget.gaussian_dp(mu, neighbours=neighbours), 1.5, 3, 5
     noise = full_batch_noise_std(
@@ -88,14 +88,14 @@ def full_batch(mu: float, *, neighbours: str) -> Run:
             data[which], clip_norm=clip_norm, step_size=0.1, gradient_noise_std=noise, steps=steps,
             screening=False, rng=rng, sample_size=rows,
         )  # fmt: skip
-        # The steps' noise is equal and independent: their sum decides.
+        # Steps have independent noise of one variance, so that the sum is the best statistic.
         return found.iterates[0, -1, 0]
 
     return run
 
 
 def clipped_noisy_sgd(mu: float) -> Run:
-    """The last step uses the record, and ρ = 2c²/σ² of the guarantee is μ = 2c/σ."""
+    """The last step uses the differing record; ρ = 2c²/σ² of the guarantee is μ = 2c/σ."""
     clip_norm, steps = 1.2, 4
     pair = _opposite(steps, 2, used=steps - 1)
     records = noisy_sgd.LinearRecords.uniform(mean=0.0, half_width=1.0, target=[0.0, 0.0])
@@ -112,10 +112,11 @@ def clipped_noisy_sgd(mu: float) -> Run:
 
 
 def adassp(mu: float, *, neighbours: str) -> Run:
-    r"""The estimate moves by Δm - ΔG θ over a large G, where θ makes the two parts agree.
+    r"""For a large G the estimate moves by (Δm - ΔG θ) / G; θ makes the two parts add up.
 
-    Replaced: e_1 with label 1 by e_2 with label -1, at θ = (-2, 2), moves G by √2 and the moment by
-    √2 of its 2. The eigenvalue, a third of the budget, shows in no estimate whose ridge is 0.
+    e_1 with label 1 is replaced by e_2 with label -1, at θ = (-2, 2). This moves G by √2, and the
+    moment by √2, where 2 is the most. The eigenvalue has a third of the budget, but does not affect
+    an estimate whose ridge is 0.
     """
     budget, bounds, rows = Budget.gaussian_dp(mu, neighbours=neighbours), Bounds(1.0, 1.0), 8000
     if neighbours == "replace-one":
@@ -140,7 +141,7 @@ def adassp(mu: float, *, neighbours: str) -> Run:
 
 
 def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) -> Run:
-    """The first record, in each epoch's first step; all iterates give the white noise back."""
+    """The first record differs, in each epoch's first step; iterates give back the white noise."""
     rows = len(decoder) // epochs
     budget = Budget.half_square(mu, neighbours=neighbours)
     mechanism = FTRLMechanism.for_budget(
@@ -161,7 +162,7 @@ def ftrl(mu: float, *, decoder: np.ndarray, neighbours: str, epochs: int = 1) ->
 
 
 def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) -> Run:
-    """The first of four records, whose gradient enters every later iterate of the average."""
+    """The first of four records differs; its gradient enters every later iterate of the average."""
     rows, budget = 4, Budget.half_square(mu)
     mechanism = ShapedMechanism.for_budget(
         budget, covariance=covariance, correlation=correlation, clipping=FixedClip(2.0),
@@ -182,7 +183,7 @@ def shaped(mu: float, *, covariance: NoiseCovariance, correlation: Correlation) 
 
 
 def gaussian(mu: float, *, loss: float) -> Run:
-    """Gaussian mechanism whose loss is this multiple of its promise."""
+    """Gaussian mechanism whose loss is this multiple of its promised loss."""
     return lambda which, rng: which * loss * mu + rng.standard_normal()
 
 

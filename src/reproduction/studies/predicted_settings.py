@@ -1,4 +1,4 @@
-"""Settings in which predictions are tried: a problem, its budget and the methods for it."""
+"""Settings in which predictions are tested: a problem, its budget and the methods for it."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 EXCESS_RISK = attrgetter("excess_risk")
 LABEL_NOISE_STD = 0.7
-# From so many rows on a trial estimates this share of the coefficients: control variates make up
-# for it.
+# (rows, share): from this many rows on a trial estimates only this share of the coefficients, since
+# control variates reduce the variance.
 SHARES = ((500_000, 1 / 13), (50_000, 1 / 5), (0, 1))
 MOST_RUNS = 10
-# Privacy's part of a coefficient's variance over the sample's, for least squares without clipping.
+# Variance of a coefficient from privacy divided by that from sampling, for unclipped least squares.
 PRICES = (0.5, 2.0, 8.0, 30.0)
-# What plans choose where errors are symmetric, in all 34 synthetic problems of the planning study.
+# Methods that plans choose for symmetric errors, in all 34 synthetic problems of `planning`.
 PLANNED = ("huber", "full_batch")
-# By sample size, in turn over dimensions and laws: every second method is the better one of those
-# that plans choose, the others are tried all the same.
+# One row per sample size, used in turn over dimensions and laws. Every second entry is the better
+# of `PLANNED`; the others are tested although plans would not choose them.
 ROTATIONS = (
     (PLANNED, ("one_pass_harmonic",), PLANNED, ("adassp",)),
     (("correlated_noise",), PLANNED, ("one_pass_root",), PLANNED),
     (PLANNED, ("adassp",), PLANNED, ("one_pass_harmonic",)),
     (("one_pass_linear",), PLANNED, ("one_pass_harmonic",), PLANNED),
 )
-# Where the method of the rotation is not to be relied on.
+# Used in this order if the predictions of the rotation's methods have warnings.
 INSTEAD = ("one_pass_harmonic", "full_batch", "one_pass_constant", "huber", "adassp")
 
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Problem, one of `PRICES`, and the methods of which the best one is tried first."""
+    """Problem, one of `PRICES`, and the methods to choose from before those of `INSTEAD`."""
 
     problem: Problem
     price: float
@@ -53,7 +53,7 @@ class Setting:
         return Budget.zcdp(2 * problem.dimension / (problem.sample_size * self.price))
 
     def chosen(self) -> tuple[str, Any, Any]:
-        """Name, settings and prediction of the first method that can be relied on, or the last."""
+        """Name, settings and prediction of the first method without warnings, or of the last."""
         first = sorted(map(self._found, self.first), key=lambda each: EXCESS_RISK(each[2]))
         for found in chain(first, map(self._found, INSTEAD)):
             prediction = found[2]
@@ -70,8 +70,8 @@ class Setting:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Excess risks and control variates, shape (runs,) each.
 
-        There are as many runs as estimate so many coefficients, or its rows' share of them. Where
-        rows are many and privacy decides, one set of them serves several runs.
+        All runs estimate `coefficients` coefficients, or a share of them if there are many rows. If
+        privacy then dominates the error, several runs use the same rows.
         """
         problem = self.problem
         share = next(share for rows, share in SHARES if problem.sample_size >= rows)
@@ -87,10 +87,10 @@ class Setting:
 
 
 def every_setting(sizes: Sequence[tuple[int, Sequence[int]]]) -> list[Setting]:
-    """Settings of each sample size, each of its dimensions and each law, the last one fastest.
+    """One setting for each sample size, each of its dimensions and each law; laws vary fastest.
 
-    Over sizes and dimensions that are multiples of four together each law of the features meets
-    each law of the label noise equally often.
+    If the numbers of sizes and of dimensions are multiples of four, each law of the features occurs
+    equally often with each law of the label noise.
     """
     return [
         Setting(

@@ -1,4 +1,4 @@
-"""Problems of a stated law, their rows, and the errors of fits to them."""
+"""Problems with a stated law, rows drawn from them, and errors of fits."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def problem_of(
     law: FeatureLaw,
     noise_law: LabelNoiseLaw = "gaussian",
 ) -> Problem:
-    """Features of mean variance 1, or one-hot ones with a signal of √p times the norm.
+    """Problem with features of mean variance 1, or one-hot ones and a signal of √p times the norm.
 
-    The spectrum holds variances up to a factor, of one-hot features the squared shares.
+    The spectrum holds variances up to a factor, or the squared shares of one-hot features.
     """
     p = len(spectrum)
     if law == "one_hot":
@@ -72,5 +72,5 @@ def _unit_errors(law: LabelNoiseLaw, count: int, rng: np.random.Generator) -> Fl
 
 
 def excess_risk(problem: Problem, coefficients: FloatArray) -> FloatArray:
-    """Half the squared prediction error over the best one's, shape (runs,)."""
+    """Half the squared prediction error, less that of the best coefficients, shape (runs,)."""
     return np.asarray((coefficients - problem.signal) ** 2 @ problem.eigenvalues / 2)

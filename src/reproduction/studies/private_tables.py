@@ -1,4 +1,4 @@
-"""Populations on which a private fit is tried: their intervals, and those of an oracle."""
+"""Populations for tests of private intervals, and the intervals of an oracle."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from privreg.theory.huber_descent import sandwich
 
 FloatArray = NDArray[np.float64]
 LABEL_BOUND = 12.0
-# Clips of the oracle.
+# Clip widths that the oracle chooses from.
 WIDTHS = np.geomspace(0.25, 5.0, 14)
 
 
@@ -34,7 +34,7 @@ def _one_hot(rng: np.random.Generator, n: int, p: int) -> FloatArray:
 
 
 def _size(features: FloatArray) -> FloatArray:
-    """Size of the errors that depends on the first feature, of mean square near 1."""
+    """Size of heteroskedastic errors, from the first feature; its mean square is near 1."""
     size = 0.5 + np.abs(features[:, 0])
     return np.asarray(size / np.sqrt(np.mean(size**2)))
 
@@ -63,7 +63,7 @@ ERRORS: dict[str, Callable[[np.random.Generator, FloatArray], FloatArray]] = {
 
 @dataclass(frozen=True)
 class Population:
-    """A law of rows with coefficients of norm 1, and an intercept of 0.2 after them.
+    """A law of rows; coefficients have norm 1 and are followed by an intercept of 0.2.
 
     Features and errors are keys of `FEATURES` and `ERRORS`.
     """
@@ -87,7 +87,7 @@ class Population:
 def fitted_intervals(
     population: Population, *, sample_size: int, rho: float, level: float, rng: np.random.Generator
 ) -> CoefficientIntervals:
-    """Draw a table, fit it with the settings that its sizes give, and return the intervals."""
+    """Draw a table, fit it with the settings that follow from its sizes, and return intervals."""
     features, labels = population.draw(rng, sample_size)
     bounds = np.array([BOUNDS[population.features]] * population.dimension)
     frame = Frame(bounds, np.array([-LABEL_BOUND, LABEL_BOUND]), True)
@@ -121,8 +121,8 @@ def oracle_lengths(
     .. math::
         \frac1n A^{-1}BA^{-1} + \lambda^2 A^{-2}, \qquad \lambda = \frac{2\gamma}{n\sqrt{2\rho}}
 
-    in coordinates whitened by the true Σ, at the best of 14 clip widths: the oracle knows Σ, A, B
-    and the law of its own noise, and has the whole budget for one exact Newton step from θ*.
+    is the oracle's variance in coordinates whitened by the true Σ, at the best of 14 clip widths.
+    It knows Σ, A, B and the law of its noise, and spends the budget on one Newton step from θ*.
     """
     features, labels = population.draw(rng, rows)
     features = np.column_stack([features, np.ones(rows)])
@@ -132,7 +132,7 @@ def oracle_lengths(
     whitening = vectors / np.sqrt(values)
     white = features @ whitening
     errors = labels - features @ population.coefficients
-    # The intercept of the clipped loss is not the mean's; the slopes are.
+    # If errors are skewed, clipping changes the intercept but not the slopes.
     residuals = errors - np.median(errors) if population.errors == "skewed" else errors
     norms = np.linalg.norm(white, axis=1)
     quantile = 2 * float(ndtri((1 + level) / 2))

@@ -1,4 +1,4 @@
-"""Problems to plan for, and the best setting of a grid for each, chosen on simulations."""
+"""Problems to plan for, and for each the best setting of a grid, chosen by simulation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 FloatArray = NDArray[np.float64]
 LARGEST = 1e6
-# Settings that are kept for a round, and its runs of each: what is far behind is dropped early.
+# (settings, runs of each) by round, so that poor settings are dropped early.
 ROUNDS = ((106, 3), (20, 8), (5, 24))
 PROBLEM_SEED = 1000
 # Bounds that are declared for standardised tables, in standard deviations.
@@ -36,7 +36,7 @@ STATED = ((0.4, "coefficients", "gaussian", 0.0), (0.9, "variance", "student_t3"
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Problem to plan for: the truth, the statement to the plan, and rows."""
+    """Problem to plan for: the truth, what is stated to the plan, and a source of rows."""
 
     name: str
     truth: Problem
@@ -46,7 +46,7 @@ class Case:
 
 
 def synthetic_case(number: int, largest_sample: int) -> Case:
-    """One of a fixed list of problems, stated as it is."""
+    """One of a fixed list of problems; the plan knows the truth."""
     rng = np.random.Generator(np.random.SFC64(PROBLEM_SEED + number))
     n = round(float(np.exp(rng.uniform(np.log(1500), np.log(largest_sample)))))
     p = int(rng.choice([3, 5, 10, 20, 40]))
@@ -62,9 +62,9 @@ def synthetic_case(number: int, largest_sample: int) -> Case:
 def table_case(
     name: str, features: FloatArray, labels: FloatArray, *, sample_size: int, rho: float
 ) -> Case:
-    """Case of a standardised table as a population, with a stated range.
+    """Standardised table as a population; a range of problems is stated to the plan.
 
-    Public are the sizes, bounds, the features' second moment and the labels' variance. The signal's
+    The sizes, bounds, the features' second moment and the labels' variance are public. The signal's
     direction and size, and the law of the noise, are not.
     """
     features = np.clip(_standardised(features), -FEATURE_BOUND, FEATURE_BOUND)
@@ -93,7 +93,7 @@ def table_case(
 
 
 def leading_components(features: FloatArray, components: int) -> FloatArray:
-    """The features, or where they are more than `components` so many principal components."""
+    """The features, or the first `components` principal components if there are more features."""
     if features.shape[1] <= components:
         return features
     centred = features - features.mean(axis=0)
@@ -104,7 +104,7 @@ def leading_components(features: FloatArray, components: int) -> FloatArray:
 def column_as_labels(
     features: FloatArray, labels: FloatArray, column: int
 ) -> tuple[FloatArray, FloatArray]:
-    """A table in which a feature and the labels have changed places."""
+    """A table in which a feature and the labels are exchanged."""
     changed = features.copy()
     changed[:, column] = labels
     return changed, features[:, column].copy()
@@ -113,7 +113,7 @@ def column_as_labels(
 def risks(case: Case, methods: Sequence[Any], rng: np.random.Generator) -> FloatArray:
     """Excess risk of a run of each method on the same rows, with noise of the same seed.
 
-    None predicts the mean.
+    A method of None predicts the mean.
     """
     samples = ArraySamples(*case.draw(rng))
     seed = int(rng.integers(2**63))
@@ -126,7 +126,7 @@ def risks(case: Case, methods: Sequence[Any], rng: np.random.Generator) -> Float
 
 
 def best_of_grid(case: Case, rng: np.random.Generator) -> Any:
-    """The setting of `grid` of least mean error, in rounds of ever fewer settings and more runs."""
+    """The setting of `grid` with least mean error; each round has fewer settings and more runs."""
     methods = grid(case.truth, case.budget)
     total = np.zeros(len(methods))
     for kept, repeats in ROUNDS:
@@ -138,7 +138,7 @@ def best_of_grid(case: Case, rng: np.random.Generator) -> Any:
 
 
 def grid(problem: Problem, budget: Budget) -> list[Any]:
-    """A hundred and six settings, in units of the truth."""
+    """A hundred and six settings, in units of the true problem."""
     n, p, noise = problem.sample_size, problem.dimension, problem.label_noise_std
     largest, mean = float(problem.eigenvalues.max()), float(problem.eigenvalues.mean())
     unit = noise * float(np.sqrt(problem.eigenvalues.sum()))
@@ -184,7 +184,7 @@ def _risk(case: Case, method: Any, samples: ArraySamples, noise: np.random.Gener
         declared = Declared.of(truth)
         fitted = method.simulate(samples, case.budget, noise, declared=declared)[0]
     except ValueError:
-        # Iterates that leave double precision.
+        # Runs may diverge beyond the range of double precision.
         return LARGEST
     with np.errstate(over="ignore"):
         return min(float(excess_risk(truth, fitted)), LARGEST)

@@ -13,7 +13,7 @@ KINDS: dict[str, Any] = {kind.__name__: kind for kind in (*METHODS, Harmonic, Po
 
 
 def to_text(method: Any) -> str:
-    """JSON of a dataclass of settings, its kind first, or of None where the mean is predicted."""
+    """JSON of a dataclass of settings, its kind first, or of None for predicting the mean."""
     return json.dumps(_plain(method))
 
 

@@ -1,6 +1,6 @@
 """Fixed features of images: pixels standardised by public constants, and moduli of wavelets.
 
-Nothing here looks at more than one image, so that features cost no privacy.
+Each feature depends on one image only, so that features cost no privacy.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ PUBLIC_CONSTANTS = {
     "mnist_digits": ((0.1307,), (0.3081,)),
     "cifar10": ((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
 }
-# More pixels are averaged over blocks first.
+# Images with more pixels than this are first averaged over blocks.
 MOST_PIXELS = 200
 ORIENTATIONS = 4
-# A weight that no sum of pixels in single precision shows. Smaller ones fall, with their products,
-# out of the range of normal numbers, where some processors are many times slower.
+# Weights below this change no sum of pixels in single precision. They and their products would be
+# subnormal numbers, with which some processors are many times slower.
 NEGLIGIBLE = 1e-30
 _BLOCK = 4096
 
 
 def feature_map(name: str, images: NDArray[np.uint8], *, dataset: str, scale: float) -> Floats:
-    """Features of images given as rows of channels of square pictures, and a constant.
+    """Features of images, and a constant; each row is a square picture, channel by channel.
 
-    Pixels averaged over the smallest blocks that leave at most 200; or the moduli of complex
-    wavelets in 4 directions and the brightness, averaged over blocks of 4 x 4. Rows have norm 1,
-    so that clipping treats all alike; `scale` is the largest grey value.
+    Features are pixels, averaged over the smallest blocks that leave at most 200; or moduli of
+    complex wavelets in 4 directions and the brightness, averaged over blocks of 4 x 4. Rows have
+    norm 1, so that clipping treats all rows alike; `scale` is the largest grey value.
     """
     means, stds = PUBLIC_CONSTANTS[dataset]
     channels = len(means)
@@ -88,7 +88,7 @@ def _wavelets(side: int, channels: int) -> Floats:
     for angle in np.pi * np.arange(ORIENTATIONS) / ORIENTATIONS:
         phase = 0.6 * np.pi * (np.cos(angle) * across + np.sin(angle) * down)
         wave = np.exp(1j * phase)
-        # Without the constant a wavelet sees no brightness.
+        # Without its mean a wavelet does not respond to brightness.
         wave -= (window * wave).sum(axis=0) / window.sum(axis=0)
         parts += [(window * wave).real, (window * wave).imag]
     stacked = np.concatenate(parts, axis=1)

@@ -36,7 +36,7 @@ BESIDE: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6.5}
 
 
 def fig1(theory: Dataset) -> Figure:
-    """Ratio of the risks for a mean, and the best coefficients in time and frequency."""
+    """Ratio of the risks in mean estimation, and the best coefficients in time and frequency."""
     figure, (ratio, time, frequency) = panels(1, 3, height=2.1)
     ratio.plot(theory.step_size, theory.ratio, color=BLACK)
     ratio.axhline(1, color=BLACK, ls=":", lw=0.7)
@@ -83,7 +83,7 @@ def fig2(
     step: Dataset,
     step_law: Dataset,
 ) -> Figure:
-    """Stationary risk over dimension, effective dimension and step size."""
+    """Stationary risk against dimension, effective dimension and step size."""
     figure, axes = panels(1, 3, height=2.4)
     _scaling(axes[0], dimension, dimension_law, "dimension", "dimension $d$")
     _scaling(axes[1], decay, decay_law, "effective_dimension", "effective dimension $d_{eff}$")
@@ -94,7 +94,7 @@ def fig2(
 
 
 def fig3(theory: Dataset) -> Figure:
-    """Bound for strongly convex functions over the condition number, one column each reading."""
+    """Bound for strongly convex functions against the condition number, one column per reading."""
     figure, axes = panels(1 + theory.sizes["step_size"], 3, height=1.7, sharex=True, sharey="row")
     algorithms = {
         "dp_sgd": ("DP-SGD", RED),
@@ -128,7 +128,7 @@ def fig3(theory: Dataset) -> Figure:
 
 
 def fig4(cifar10: Dataset, stackoverflow: Dataset, budgets: Dataset) -> Figure:
-    """Prefix-sum errors at the two schedules of the paper's experiments, and over the budget."""
+    """Prefix-sum errors for the two schedules of the paper, and against the budget."""
     figure, axes = panels(2, 2, height=2.5, sharey="row")
     for panel, errors in zip(axes[0], (cifar10, stackoverflow), strict=True):
         _errors(panel, errors.isel(schedule=0))
@@ -151,7 +151,7 @@ def fig4(cifar10: Dataset, stackoverflow: Dataset, budgets: Dataset) -> Figure:
 
 
 def fig4_accuracy(simulation: Dataset) -> Figure:
-    """Test accuracy over the budget for each mechanism, one panel for each feature map."""
+    """Test accuracy of each mechanism against the budget, one panel for each feature map."""
     maps = simulation.feature_map.values
     figure, axes = panels(1, len(maps), height=2.9, squeeze=False)
     places = np.arange(simulation.sizes["epsilon"])
@@ -159,7 +159,7 @@ def fig4_accuracy(simulation: Dataset) -> Figure:
         at = simulation.sel(feature_map=name)
         for number, (mechanism, (colour, marker)) in enumerate(TRAINED.items()):
             one = at.sel(mechanism=mechanism)
-            # Points of one budget stand side by side, for their bars to be seen.
+            # Points of one budget stand side by side, so that their bars can be seen.
             beside = places + 0.12 * (number - (len(TRAINED) - 1) / 2)
             mean, bars = 100 * one.accuracy, 200 * one.accuracy_standard_error
             style: dict[str, Any] = {"color": colour, "fmt": marker, "ms": 4}
@@ -198,7 +198,7 @@ def _scaling(panel: Axes, simulation: Dataset, theory: Dataset, abscissa: str, l
 
 
 def _errors(panel: Axes, at: Dataset) -> None:
-    """Mean with its number to the left of it, and largest error, one row a mechanism."""
+    """Mean error, with its value to the left, and largest error; one row for each mechanism."""
     mean, largest = at.mean_error.values, at.largest_error.values
     rows, anytime = np.arange(len(mean)), at.mechanism.isin(ANYTIME).values
     panel.hlines(rows, mean, largest, color=BLUE, lw=0.8)

@@ -1,7 +1,7 @@
 """The mechanisms of Table 3 and Figure 4, each with its prefix error at a noise multiplier of 1.
 
-Baselines may start anew after equal stretches of steps, the paper's suffix × S; as there, the
-number of stretches with the least mean error is taken, from those that divide the participations.
+Baselines may restart after equal stretches of steps; the paper writes × S for S stretches. As in
+the paper S has the least mean error, among the numbers that divide the participations.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ MECHANISMS = ("dp_sgd", *TREES, "optimal_cc", "nu_dp_ftrl", "fft", "banded", "mu
 
 
 class Participation(Strict):
-    """Number and distance of the steps in which a record takes part, in a fixed order."""
+    """Steps in which a record takes part: their number and their distance, in a fixed order."""
 
     steps: q.Steps = Field(description="Steps T.")
     participations: q.Steps = Field(description="Steps in which a record takes part.")
-    separation: q.Steps = Field(description="Steps between two of them.")
+    separation: q.Steps = Field(description="Steps from one participation to the next.")
 
 
 class Matrices(NamedTuple):
-    """Decoder as Toeplitz coefficients or as a matrix, and the encoder that it belongs to."""
+    """Decoder (Toeplitz coefficients or a matrix), its encoder and the encoder's sensitivity."""
 
     decoder: np.ndarray
     encoder: np.ndarray
@@ -39,11 +39,11 @@ class Matrices(NamedTuple):
 
 
 class Mechanism(NamedTuple):
-    """Root mean square errors of the prefix sums, sensitivity included, and the stretches S.
+    """Root mean square errors of prefix sums, with the sensitivity as a factor, and stretches S.
 
-    The matrices give the noise itself: increments are the decoder times draws whose standard
-    deviation is the noise multiplier times the sensitivity of the encoder under the participation.
-    FFT has none here, for its errors come without them.
+    The noise increments are the decoder times white draws. The standard deviation of the draws is
+    the noise multiplier times the sensitivity of the encoder under the participation. FFT has no
+    matrices here, since its errors are computed without them.
     """
 
     errors: Errors
@@ -52,14 +52,14 @@ class Mechanism(NamedTuple):
 
 
 def prefix_errors(name: str, setting: Participation, stretches: int | None = None) -> Mechanism:
-    """Errors of a mechanism, a baseline with its best number of stretches or the one given."""
+    """Errors of a mechanism; a baseline has its best number of stretches unless one is given."""
     most = setting.participations if name in RESTARTED else 1
     counts = [
         count
         for count in range(1, most + 1)
         if setting.participations % count == 0 and setting.steps % count == 0
     ]
-    # One after another: each holds its matrices.
+    # Mechanisms are tried one after another, since each holds its matrices.
     tried = (_mechanism(name, setting, count) for count in ([stretches] if stretches else counts))
     return min(tried, key=lambda found: found.errors.mean)
 
@@ -101,11 +101,11 @@ def _matrices(name: str, setting: Participation, stretches: int) -> Matrices:
         best = dense_optimum(steps, epochs=visits)
         return Matrices(best.decoder, best.encoder, 1.0)
     if name == "banded":
-        # As many bands as steps lie between two participations.
+        # The number of bands is the number of steps from one participation to the next.
         banded = toeplitz_optimum(steps, bands=setting.separation if visits > 1 else steps)
         sensitivity = float(np.linalg.norm(banded.encoder) * np.sqrt(visits))
         return Matrices(banded.decoder, banded.encoder, sensitivity)
-    # The paper tunes it by the mean error.
+    # The paper tunes nu by the mean error.
     damping = best_damping(steps, **taking_part) if name == "nu_dp_ftrl" else 0.0
     encoder, decoder = toeplitz_or_tree(name, steps // stretches, damping)
     if encoder.ndim == 1 and stretches == 1:

@@ -1,9 +1,8 @@
-"""Private training of linear softmax models on one table of images, many settings side by side.
+"""Private training of linear softmax models on a table of images, many settings at a time.
 
-The gradient of the cross-entropy of one record is the outer product of its features x and of
-p - y, predicted less true probabilities, so that its norm is the product of theirs and clipping
-takes one factor a record. Settings that share an order of the records share the products with
-them.
+The gradient of a record's cross-entropy is the outer product of its features x and of p - y, the
+predicted less the true probabilities. Its norm is the product of their norms, and clipping needs
+one factor for each record. Settings with the same order of the records share matrix products.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ Rows = tuple[Floats, NDArray[np.intp]]
 TRAINED = ("dp_sgd", "tree_aggregation", "optimal_cc", "nu_dp_ftrl", "banded", "multi_epoch")
 SAMPLED = "dp_sgd_sampled"
 CLASSES = 10
-# The generator that rates are chosen with; reported trials count from 0.
+# The trial with which rates are chosen; reported trials count from 0.
 TUNING_TRIAL = 1_000_000
 
 
 class Runs:
-    """Settings of one experiment (`private_training.Parameters`), and its trials' shared data."""
+    """Settings of an experiment (`private_training.Parameters`), and data that its trials share."""
 
     def __init__(self, parameters: Any, trials: Trials, theory: Dataset, data: Dataset) -> None:
         from privreg.data.tables import sizes_that_fit
@@ -42,7 +41,7 @@ class Runs:
 
     @cached_property
     def mechanisms(self) -> list[tuple[Floats, float]]:
-        """The decoder of each mechanism, and its encoder's sensitivity."""
+        """The decoder of each mechanism, and the sensitivity of the encoder."""
         return [self._mechanism(name) for name in TRAINED]
 
     @cached_property
@@ -52,25 +51,25 @@ class Runs:
 
     @property
     def _changes(self) -> Doubles:
-        """Change of a mean gradient by a record times the noise multiplier, by budget."""
+        """By budget, a record's largest change of a mean gradient times the noise multiplier."""
         change = self.parameters.clip_norm / self.batch_size
         return np.asarray(change * self.parameters.noise_multipliers)
 
     @cached_property
     def sampled_std(self) -> Doubles:
-        """Standard deviation of the noise where DP-SGD samples its batches, (budgets,)."""
+        """Standard deviation of the noise of DP-SGD on sampled batches, (budgets,)."""
         change = self.parameters.clip_norm / self.batch_size
         return np.asarray(change * self.parameters.sampled_multipliers)
 
     @cached_property
     def rates(self) -> dict[str, tuple[Doubles, Doubles]]:
-        """Rates of the best validation accuracy in one run, by feature map; not private."""
+        """By feature map, the rates of best validation accuracy in one run; not private."""
         return {
             name: self._chosen(name, self._trials.generator(TUNING_TRIAL)) for name in FEATURE_MAPS
         }
 
     def accuracies(self, name: str, rng: Generator) -> dict[str, Any]:
-        """Test accuracies by mechanism and budget, and the one without noise."""
+        """Test accuracies by mechanism and budget, and the accuracy without noise."""
         (sampling,) = rng.spawn(1)
         (rates, without), rows = self.rates[name], self._rows(name, rng)
         found = self._trained(rows["train"], rng, self.noise_std, rates[:-1], without)
@@ -79,7 +78,7 @@ class Runs:
         return {"accuracy": np.reshape(private, rates.shape), "noiseless_accuracy": noiseless}
 
     def _chosen(self, name: str, rng: Generator) -> tuple[Doubles, Doubles]:
-        """Rates by mechanism and budget, sampled DP-SGD last, and the one without noise."""
+        """Rates by mechanism (sampled DP-SGD last) and budget, and the rate without noise."""
         (sampling,) = rng.spawn(1)
         errors = self._theory.mean_error.isel(schedule=0).sel(mechanism=[*TRAINED]).values
         # Noise of the mean gradients' prefix sums, (mechanisms, budgets, 1).
@@ -90,7 +89,7 @@ class Runs:
         noise_std = np.broadcast_to(self.noise_std[..., None], rates.shape)
         found = self._trained(rows["train"], rng, noise_std, rates, without)
         scores = accuracy(*rows["validation"], found)
-        # A sampled step has a sensitivity of 1: the noise of t steps adds up to t^(1/2).
+        # A sampled step has a sensitivity of 1, so the noise of t steps adds up to t^(1/2).
         levels = self.sampled_std * ((self.parameters.participation.steps + 1) / 2) ** 0.5
         sampled = np.array(self.parameters.rate_factors) / levels[:, None]
         more = accuracy(*rows["validation"], self._sampled(rows["train"], sampling, sampled))
@@ -102,10 +101,10 @@ class Runs:
     def _trained(
         self, rows: Rows, rng: Generator, noise_std: Doubles, rates: Doubles, without: Doubles
     ) -> Floats:
-        """Models of each mechanism, in the order of their rates, and then those without noise."""
+        """Models of each mechanism, in the order of their rates, then the models without noise."""
         dimension, count = rows[0].shape[1], len(self.mechanisms)
         steps = self.parameters.participation.steps
-        # Mechanisms share their draws, so that they are compared on common noise.
+        # Mechanisms share their draws, so that comparisons are paired.
         drawn = rng.standard_normal((steps, dimension, CLASSES), dtype=np.float32)
         white = drawn.transpose(0, 2, 1).reshape(steps, -1)
         noise = np.empty((steps, CLASSES, count, dimension), np.float32)
@@ -137,12 +136,12 @@ class Runs:
         }
 
     def _rows(self, name: str, rng: Generator) -> dict[str, Rows]:
-        """Features and labels in the order of a run, and the test rows."""
+        """Features and labels in the order of a run: training, validation and test rows."""
         from privreg.data.tables import split
 
         features, labels = self._features[name], self.table.labels.astype(np.intp)
         rows = split(self.table, **self.sizes, rng=rng)
-        # A few rows are left over where the steps do not divide them.
+        # If the number of steps does not divide the rows, a few are left over.
         used = rows.train[: self.batch_size * self.parameters.steps_per_epoch]
         parts = {"train": used, "validation": rows.normalisation, "test": rows.validation}
         return {part: (features[chosen], labels[chosen]) for part, chosen in parts.items()}
@@ -161,7 +160,7 @@ class Runs:
 
 
 def correlate(decoder: Floats, white: Floats, *, into: Floats, block: int = 250) -> None:
-    """Write the product, without the columns beyond those that a block of steps makes use of."""
+    """Write `decoder` times `white` to `into`, in blocks of rows without columns of zeros."""
     for start in range(0, len(decoder), block):
         rows = slice(start, start + block)
         used = np.flatnonzero(decoder[rows].any(axis=0))
@@ -185,9 +184,9 @@ def train(
         \theta_{t+1} = \theta_t - (1 - \beta) \eta_t v_{t+1}
 
     with the mean clipped gradient of a batch and correlated noise: `noise`, shape (steps, classes,
-    mechanisms, features), times `noise_std`, shape (models, mechanisms). The factor 1 - β lets
-    equal rates move equally far whatever the momentum; a framework's rate is (1 - β) η. Batches
-    follow one order, or are Poisson samples of their size in the mean, which is what divides them.
+    mechanisms, features), times `noise_std`, shape (models, mechanisms). With the factor 1 - β
+    equal rates move equally far at any momentum; the rate of other frameworks is (1 - β) η. Batches
+    follow one order, or are Poisson samples; sums are then divided by the mean batch size.
     """
     (features, labels), per_epoch = rows, parameters.steps_per_epoch
     classes = noise.shape[1]
@@ -196,7 +195,7 @@ def train(
     velocity = np.zeros_like(theta)
     moved = (rates * (1 - momentum)).astype(np.float32)[:, None]
     kept = momentum.astype(np.float32)[:, None]
-    # One product spreads a step's noise over the models of each mechanism.
+    # One product applies a step's noise to the models of each mechanism.
     spread = noise_std.astype(np.float32)
     norms = np.linalg.norm(features, axis=1)
     one_hot = np.eye(classes, dtype=np.float32)[:, labels]
@@ -214,7 +213,7 @@ def train(
 
 
 def rate_shares(parameters: Any) -> Floats:
-    """Learning rate over the initial one, by step; in the last steps it falls linearly."""
+    """Learning rate by step, relative to the initial one; it falls linearly in the last steps."""
     steps = parameters.participation.steps
     falling = round(parameters.cooldown * steps)
     shares = np.ones(steps)
@@ -245,7 +244,7 @@ def clipped_mean_gradient(
 
 
 def accuracy(features: Floats, labels: NDArray[np.intp], theta: Floats) -> Doubles:
-    """Share of the rows whose largest score is the label's, by model."""
+    """Share of the rows whose largest score is that of the label, for each model."""
     return np.asarray((_scores(features, theta).argmax(axis=0) == labels).mean(axis=-1))
 
 

@@ -36,7 +36,7 @@ class Covariance(Strict):
 
     @property
     def moment(self) -> float:
-        """R², the least that bounds the fourth moments."""
+        """R², the least constant that bounds the fourth moments."""
         from privreg.theory.correlated_noise.bounds import fourth_moment_bound
 
         return fourth_moment_bound(self.eigenvalues)
@@ -65,7 +65,7 @@ def damping(setting: Setting) -> float:
 
 
 def family_noise(family: str, damping: float) -> StationaryNoise:
-    """Correlation of a family in its stationary state."""
+    """Correlation of the noise of a family, in its stationary state."""
     from privreg.theory.correlated_noise.stationary import StationaryNoise
 
     if family == "independent":
@@ -92,7 +92,7 @@ def matrix(family: str, steps: int, damping: float) -> np.ndarray:
 def mechanism(
     family: str, steps: int, damping: float, *, clip_norm: float, rho: float
 ) -> FTRLMechanism:
-    """DP-FTRL with one record a step at a zCDP budget for zero-out neighbours."""
+    """DP-FTRL with one record per step, at a zCDP budget for zero-out neighbours."""
     from privreg.algorithms.dp_ftrl import FTRLMechanism
     from privreg.privacy.budget import Budget
 
@@ -126,7 +126,7 @@ def stationary(
 
 
 def source_std(setting: Setting, algorithm: str, *, rho: float) -> float:
-    """Noise at the limiting sensitivity, unit clip norm and zero-out neighbours."""
+    """Standard deviation of noise at the limiting sensitivity, for clip norm 1 and zero-out."""
     from privreg.privacy.budget import Budget
     from privreg.theory.correlated_noise.stationary import calibrated_noise_std
 
@@ -150,7 +150,7 @@ def exact_risk(setting: Setting, algorithm: str, *, rho: float) -> float:
 
 
 def exact_risks(setting: Setting, *, rho: float) -> list[float]:
-    """Stationary excess risks of the two algorithms."""
+    """Stationary excess risks of Noisy-SGD and nu-Noisy-FTRL."""
     return [exact_risk(setting, name, rho=rho) for name in ALGORITHMS]
 
 

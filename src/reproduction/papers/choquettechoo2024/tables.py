@@ -24,7 +24,7 @@ COSTS = {
 
 
 def table1(rates: Dataset) -> pd.DataFrame:
-    """Asymptotic risks and the constants that the exact risks have in front of the rates."""
+    """Asymptotic rates, and the exact risks divided by these rates."""
     rows = {
         "lower bound": ("Omega(eta^2 d_eff / rho)", rates.lower_constant),
         "Noisy-SGD": ("Theta(eta d / rho)", rates.constant.sel(algorithm="noisy_sgd")),
@@ -73,7 +73,7 @@ def table2(rates: Dataset) -> pd.DataFrame:
 
 
 def table3(errors: Dataset) -> pd.DataFrame:
-    """Variants of DP-FTRL: printed costs, and prefix errors measured over the steps."""
+    """Variants of DP-FTRL: printed costs, and prefix errors for several numbers of steps."""
     columns = ("variant", "matrix", "anytime", "generation", "training_per_step")
     measured = [f"mean_error_{int(steps)}_steps" for steps in errors.steps.values]
     return _frame(
@@ -84,7 +84,7 @@ def table3(errors: Dataset) -> pd.DataFrame:
 
 
 def table4(rates: Dataset) -> pd.DataFrame:
-    """Exponents in the dimension, printed and exact, and the constants' range, by spectrum."""
+    """By spectrum, the printed and the exact exponent in d, and the range of the constants."""
     rows = []
     for name in rates.spectrum.values:
         at = rates.sel(spectrum=name)

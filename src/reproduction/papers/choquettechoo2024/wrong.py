@@ -1,4 +1,4 @@
-"""Deliberate mistakes and neighbours of the paper's statements, with the entries that must turn."""
+"""Deliberate mistakes and altered statements, with the entries whose verdicts must change."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _positive(right: Any) -> Any:
 
 
 def _halved(names: str) -> dict[str, Any]:
-    """Ratios to bounds of half the size."""
+    """The evidence if upper bounds had half their size and lower bounds twice."""
     return dict.fromkeys(names.split(), times(2.0))
 
 

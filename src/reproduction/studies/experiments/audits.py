@@ -1,4 +1,4 @@
-"""Audits: how much of its promise each private algorithm really loses, at least."""
+"""Audits: lower bounds on the privacy loss of each algorithm, relative to the promised loss."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 PLACE = "Guarantees of the private algorithms"
-# Runs on each data set that an audit takes.
+# Number of runs of an audit on each data set.
 LEAST_TRIALS = 20
 
 
 class Parameters(Strict):
-    """One promise for all; a trial runs every algorithm once on each of two neighbours."""
+    """One promised loss for all; a trial runs each algorithm once on both data sets of its pair."""
 
     promised_mu: Annotated[Positive, Field(ge=1e-3, le=1e3)] = Field(
-        description="Promise √(2ρ) of each algorithm."
+        description="Promised loss μ = √(2ρ) of each algorithm."
     )
-    confidence: Probability = Field(description="Of each audit by itself.")
+    confidence: Probability = Field(description="Confidence level of each single audit.")
 
 
 def _mechanisms() -> dict[str, Any]:
@@ -48,7 +48,7 @@ AXES = {
     control_output=Quantity("output of the control, reduced to a number", "control data_set"),
 )
 def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[list[float]]]]:
-    """One number of a run of every algorithm and control on both data sets of its pair."""
+    """One number per run of each algorithm and control, on both data sets of its pair."""
     made = {
         f"{kind}_output": [make(parameters.promised_mu) for make in listed.values()]
         for kind, listed in _mechanisms().items()
@@ -62,12 +62,12 @@ def outputs(parameters: Parameters, trials: Trials) -> Iterator[dict[str, list[l
 
 @per(
     algorithm_share=Quantity(
-        "lower bound on the loss of the algorithm over its promise", "algorithm"
+        "lower bound on the algorithm's loss over the promised loss", "algorithm"
     ),
-    control_share=Quantity("lower bound on the loss of the control over its promise", "control"),
+    control_share=Quantity("lower bound on the control's loss over the promised loss", "control"),
 )
 def shares(parameters: Parameters, simulation: Dataset) -> dict[str, list[float]]:
-    """Lower confidence bounds on the loss, over the promise; an audit takes both orders."""
+    """Lower confidence bounds on loss / promised loss; an audit takes a pair in both orders."""
     from privreg.auditing import audit
     from privreg.privacy.budget import Budget
 

@@ -20,15 +20,15 @@ PLACE = planning.PLACE
 class Parameters(Strict):
     """Tables as populations, each drawn with replacement to its own size."""
 
-    breast_cancer: bool = Field(description="Whether the class of the breast cancer table is one.")
+    breast_cancer: bool = Field(description="Whether the breast cancer table is used.")
     diabetes_columns: q.Some[Literal["bmi", "bp", "s5"]] = Field(
-        description="Features of the diabetes table that take the labels' place in turn."
+        description="Features of the diabetes table that serve as labels in turn."
     )
     budgets: q.Some[q.Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
 
 
 def cases(parameters: Parameters) -> tuple[Case, ...]:
-    """Each table at each budget."""
+    """One case for each table and budget."""
     from sklearn.datasets import load_breast_cancer, load_diabetes
 
     from reproduction.studies.regret import column_as_labels, table_case

@@ -1,4 +1,4 @@
-"""Private estimators beside each other on tables that need no download."""
+"""Comparison of private estimators on tables that need no download."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class Compared(Strict):
 
 
 class Parameters(Compared):
-    """Tables that are drawn anew or split anew."""
+    """Tables that are drawn or split anew in each trial."""
 
     tables: q.Some[Literal["normal", "correlated", "flats", "diabetes"]] = Field(
         description="Tables; diabetes has sizes of its own."
     )
     training_rows: Annotated[q.SampleSize, Field(ge=500)] = Field(
-        description="Rows that a fit sees."
+        description="Rows that a fit uses."
     )
-    held_out_rows: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows that judge it.")
+    held_out_rows: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows for the error.")
 
 
 def tables(parameters: Parameters) -> dict[str, ComparedTable]:
@@ -66,7 +66,7 @@ def tables(parameters: Parameters) -> dict[str, ComparedTable]:
 def run(
     parameters: Compared, tables: dict[str, ComparedTable], trial: Trial, table: str
 ) -> list[dict[str, Any]]:
-    """Held-out errors of all methods; lengths and coverage of those that have intervals."""
+    """Held-out errors of all methods; lengths and coverage of methods with intervals."""
     from privreg.privacy.budget import Budget
     from reproduction.studies.compared_methods import METHODS, Prepared, held_out_error
 
@@ -116,7 +116,7 @@ summarise = stage(AXES, *SUMMARY)
 
 
 def _intervals(ours: Fit, plain: Fit, truth: FloatArray | None) -> dict[str, float]:
-    """Lengths over those of least squares, and coverage where the truth is known."""
+    """Lengths relative to those of least squares, and coverage if the truth is known."""
     assert ours.half_widths is not None
     assert plain.half_widths is not None
     known = np.isfinite(plain.half_widths)

@@ -1,4 +1,4 @@
-"""The regret of plans: their errors against the best of a grid that is chosen on simulations."""
+"""Regret of plans: their errors relative to the best of a grid, which is chosen by simulation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from reproduction.studies.regret import Case
 
 PLACE = "The regret of plans"
-# A target between what the sample allows and what predicting the mean gives.
+# Targets lie between the error without privacy and that of predicting the mean.
 TARGET_SHARE = 0.3
 JUDGED = ("best of the grid", "plan")
 NEAR = 1.1
@@ -42,10 +42,10 @@ SUMMARISED = {"problem": Axis("problem", lambda theory: theory.problem.values)}
 
 
 class Parameters(Strict):
-    """Problems are drawn from a list that is fixed; scikit-learn's diabetes comes after them."""
+    """Problems come from a fixed list, with scikit-learn's diabetes after them."""
 
     problems: q.Count = Field(description="Number of synthetic problems.")
-    targets: q.Index = Field(description="How many of them a target error is set for.")
+    targets: q.Index = Field(description="Number of problems with a target error.")
     largest_sample: Annotated[q.SampleSize, Field(ge=2000)] = Field(
         description="Largest number of rows."
     )
@@ -76,7 +76,7 @@ def cases(parameters: Parameters) -> tuple[Case, ...]:
 
 @per("problem", settings=Quantity("settings", "judged"))
 def plans(cases: tuple[Case, ...]) -> list[list[str]]:
-    """Settings of each case's plan and of its grid's best, as text."""
+    """For each case, the settings of the plan and the best ones of the grid, as text."""
     from privreg.planning import plan_run
     from reproduction.studies.regret import best_of_grid
     from reproduction.studies.written_methods import to_text
@@ -97,14 +97,14 @@ def plans(cases: tuple[Case, ...]) -> list[list[str]]:
     target_settings="settings at that budget",
 )
 def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any]]:
-    """The least budgets that targets need."""
+    """The least budgets that meet the targets."""
     from privreg.planning import least_budget
     from reproduction.studies.written_methods import to_text
 
     methods, found = ["huber", "full_batch", "one_pass_harmonic"], []
     for case in cases[: parameters.targets]:
         truth = case.truth
-        # Half-way, in the logarithm, from least squares to a share of the signal.
+        # The geometric mean of the error of least squares and a share of the signal.
         least = truth.label_noise_std**2 * truth.dimension / (2 * truth.sample_size)
         target = float(np.sqrt(2 * least * TARGET_SHARE * truth.null_risk))
         goal = least_budget(truth, target_risk=target, methods=methods)
@@ -120,7 +120,7 @@ def goals(parameters: Parameters, cases: tuple[Case, ...]) -> list[dict[str, Any
 
 @per("problem", excess_risk=Quantity("excess risk of a run", "judged"))
 def judged(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[list[np.ndarray]]:
-    """Risks of the plan's and the grid's best settings on the same rows of each trial."""
+    """Risks of the plan's settings and of the grid's best ones on the same rows in each trial."""
     from reproduction.studies.regret import risks
     from reproduction.studies.written_methods import from_text
 
@@ -131,7 +131,7 @@ def judged(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator
 
 @per("goal", risk_over_target="excess risk at the budget found divided by the target")
 def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterator[np.ndarray]:
-    """Risks of the settings for each target, relative to it."""
+    """Risks of the settings found for each target, relative to the target."""
     from dataclasses import replace
 
     from privreg.privacy.budget import Budget
@@ -158,7 +158,7 @@ def reached(cases: tuple[Case, ...], theory: Dataset, trials: Trials) -> Iterato
     near_best_regret=f"problems whose {REGRET} is at most {NEAR}",
 )
 def regrets(simulation: Dataset) -> dict[str, Any]:
-    """Ratios of mean errors to the grid's best, with standard errors from the pairs."""
+    """Ratios of mean errors to those of the grid's best setting, with paired standard errors."""
     best, plan = (trials_last(simulation.excess_risk.sel(judged=each)) for each in JUDGED)
     least = best.mean(axis=1)
     ratio = plan.mean(axis=1) / least

@@ -1,4 +1,4 @@
-"""Private intervals for a population's coefficients: coverage, and length beside an oracle's."""
+"""Private intervals for a population's coefficients: coverage, and length relative to oracles."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Case(Strict):
 
 
 class Parameters(Strict):
-    """Every law of the features with every law of the errors at every size."""
+    """Every law of the features is combined with every law of the errors at every size."""
 
     cases: q.Some[Case] = Field(description="Sizes and budgets.")
     feature_laws: q.Some[FeatureLaw] = Field(description="Laws of the features.")
@@ -67,7 +67,7 @@ AXES = {
     least_squares_length="mean length of non-private least squares' intervals",
 )
 def lengths(parameters: Parameters, **cell: str) -> dict[str, float]:
-    """Lengths of an oracle that knows the population and spends nothing to learn it."""
+    """Mean lengths of the intervals of the oracle and of non-private least squares."""
     from reproduction.studies.private_tables import oracle_lengths
 
     places = [
@@ -88,7 +88,7 @@ def lengths(parameters: Parameters, **cell: str) -> dict[str, float]:
     infinite="share of infinite intervals",
 )
 def fit(parameters: Parameters, trial: Trial, **cell: str) -> dict[str, Any]:
-    """Intervals of a fit beside the population's slopes."""
+    """Coverage and length of a fit's intervals for the population's slopes."""
     from reproduction.studies.private_tables import fitted_intervals
 
     problem = parameters.problem(**cell)

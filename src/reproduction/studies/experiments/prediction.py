@@ -1,4 +1,4 @@
-"""Predicted against simulated errors over sizes, dimensions, laws, methods, spectra and budgets."""
+"""Predicted and simulated errors for many sizes, dimensions, laws, methods, spectra and budgets."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ PLACE = "The accuracy of predictions"
 
 
 class Size(Strict):
-    """A number of rows, and the numbers of features that it meets."""
+    """A number of rows, and the numbers of features that are combined with it."""
 
     sample_size: q.SampleSize = Field(description="Number of rows.")
     dimensions: q.Rising[q.Dimension] = Field(description="Numbers of features.")
 
 
 class Parameters(Strict):
-    """Every sample size meets its dimensions and every law of the features."""
+    """Every sample size is combined with each of its dimensions and each law of the features."""
 
     sizes: q.Some[Size] = Field(description="Numbers of rows and of features.")
     coefficients: q.Count = Field(
@@ -44,7 +44,7 @@ def settings(parameters: Parameters) -> list[Setting]:
 
 
 def chosen(settings: list[Setting]) -> list[tuple[str, Any, Any]]:
-    """Name, settings and prediction of each setting's method."""
+    """For each setting, name, settings and prediction of the method."""
     return [setting.chosen() for setting in settings]
 
 
@@ -64,7 +64,7 @@ def labels(settings: list[Setting], chosen: list[tuple[str, Any, Any]]) -> list[
     holds="1 where the theory holds without a warning",
 )
 def predicted(chosen: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
-    """Each setting's method, with the settings of least predicted error, and that error."""
+    """The method of each setting with its settings of least predicted error, and this error."""
     from reproduction.studies.written_methods import to_text
 
     return [
@@ -89,7 +89,7 @@ def predicted(chosen: list[tuple[str, Any, Any]]) -> list[dict[str, Any]]:
 def run(
     parameters: Parameters, settings: list[Setting], theory: Dataset, trial: Trial
 ) -> list[dict[str, float]]:
-    """Means over a trial's runs in each setting."""
+    """Means over the runs of a trial, for each setting."""
     from reproduction.studies.written_methods import from_text
 
     found = []
@@ -157,9 +157,9 @@ def controlled(
     .. math:: y_t - \beta_{-t} c_t,\qquad
         \beta_{-t} = \frac{\operatorname{Cov}_{-t}(y, c)}{\operatorname{Var}_{-t}(c)}
 
-    Given are means over each trial's runs of y, c, c² and yc, shape (..., trials), of at least two
-    trials. The coefficient is independent of the trial, and the control has mean zero: so has their
-    product, and no bias enters.
+    Arguments are means over each trial's runs of y, c, c² and yc, shape (..., trials), of at least
+    two trials. The coefficient is independent of the trial and the control has mean zero: their
+    product has mean zero and adds no bias.
     """
     value_of_others, control_of_others, square_of_others, product_of_others = (
         (each.sum(axis=-1, keepdims=True) - each) / (each.shape[-1] - 1)
@@ -167,7 +167,7 @@ def controlled(
     )
     covariance = product_of_others - value_of_others * control_of_others
     variance = square_of_others - control_of_others**2
-    # Equal controls of one run each tell of no slope.
+    # If controls of single runs are equal, they determine no slope.
     known = variance > 1e-12 * square_of_others
     slope = np.where(known, covariance, 0.0) / np.where(known, variance, 1.0)
     return np.asarray(value - slope * control)

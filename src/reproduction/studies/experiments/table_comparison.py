@@ -1,4 +1,4 @@
-"""Private estimators beside each other on a real table."""
+"""Comparison of private estimators on a real table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACE = comparison.PLACE
 
 
 class Parameters(comparison.Compared):
-    """A table: four fifths of its rows are fitted to, or all but the official test rows."""
+    """A table; fits use four fifths of its rows, or all but the official test rows."""
 
     dataset: Literal["mnist", "california_housing"] = Field(description="The real table.")
 

@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 PLACE = planning.PLACE
 
-# Every table, and every stand-in for one, has as many features.
+# All tables and their stand-ins have at least this many features.
 Column = Annotated[int, Field(ge=0, le=7, strict=True)]
 Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
 
 
 class Parameters(Strict):
-    """Table as a population, from which a sample is drawn with replacement."""
+    """A table as a population, from which samples are drawn with replacement."""
 
     dataset: Literal["mnist", "mnist_digits", "california_housing"] = Field(description="Table.")
     columns: q.Some[Column] | None = Field(
         default=None,
-        description="Places of features that take the labels' place in turn; none for the labels.",
+        description="Indices of features to use as labels in turn; none for the table's labels.",
     )
     pairs: q.Some[tuple[Digit, Digit]] | None = Field(
-        default=None, description="Digits that are told from each other; none for all labels."
+        default=None, description="Pairs of digits to tell apart; none for all labels."
     )
     components: q.Dimension = Field(
-        description="Features at most: beyond, the table's first principal components."
+        description="Largest number of features; if there are more, principal components."
     )
-    # Of fewer no setting can be told from another.
+    # With fewer rows the settings could not be told apart.
     sample_size: Annotated[q.SampleSize, Field(ge=100)] = Field(description="Rows drawn.")
     budgets: q.Some[q.Rho] = Field(description="zCDP budgets, of replace-one neighbours.")
 
-    # A pixel may be the same in all images.
+    # A pixel may have the same value in all images.
     _only_housing_has_columns = q.must(
         "columns must be left out of tables other than california_housing",
         lambda self: not self.columns or self.dataset == "california_housing",
@@ -52,7 +52,7 @@ class Parameters(Strict):
 
 
 def cases(parameters: Parameters, data: Dataset) -> tuple[Case, ...]:
-    """Each choice of the labels at each budget."""
+    """One case for each choice of the labels and each budget."""
     from reproduction.engine.artifacts import from_dataset
     from reproduction.studies.regret import column_as_labels, leading_components, table_case
 
@@ -71,7 +71,7 @@ def cases(parameters: Parameters, data: Dataset) -> tuple[Case, ...]:
             for column in parameters.columns
         ]
     found = []
-    # A choice at a time: all of the digits as floating-point numbers are half a gigabyte.
+    # One choice at a time, since all digits as floating-point numbers take half a gigabyte.
     for each, rows, target, column in chosen:
         own = np.asarray(table.features[rows], dtype=np.float64) / table.feature_scale
         label = np.asarray(target[rows], dtype=np.float64)

@@ -30,13 +30,13 @@ STEP_SIZE, RIDGE = 0.05, 0.3
 
 
 class Parameters(Strict):
-    """Short runs on drawn data, and mechanisms at a number of steps and at twice that."""
+    """Short runs on drawn data, and mechanisms at a number of steps and at twice that number."""
 
     steps: q.Plural[q.Steps] = Field(description="Steps T, one record each.")
     dimension: q.Dimension = Field(description="d.")
     damping: q.Probability = Field(description="nu of the damped families.")
     clip_norm: q.ClipNorm = Field(description="G.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Deviation of white noise.")
     rhos: q.Some[q.Rho] = Field(description="zCDP budgets that are converted.")
     deltas: q.Some[q.Delta] = Field(description="delta of the conversion.")
 
@@ -134,7 +134,7 @@ def equation_3(parameters: Parameters, family: str) -> dict:
 
 @per(
     recurrence_error=stated(
-        "largest relative distance of (7) from the coefficient before times (1 - nu)(t - 3/2)/t",
+        "largest relative distance of (7) from the previous coefficient times (1 - nu)(t - 3/2)/t",
         where="Table 3, equation (7)",
         statement="The coefficients of Optimal CC and of nu-DP-FTRL take O(1) to generate.",
         kind="figure",
@@ -142,11 +142,11 @@ def equation_3(parameters: Parameters, family: str) -> dict:
         wrong={"With t - 1/2 in place of t - 3/2.": "recurrence_error_of_the_encoder"},
         id="coefficients-in-constant-time",
         ours=[
-            "O(1): each is the one before times (1 - nu)(t - 3/2)/t",
+            "O(1): each coefficient is the previous one times (1 - nu)(t - 3/2)/t",
             "nu = 0 and 0.05, 64 coefficients",
         ],
     ),
-    recurrence_error_of_the_encoder="that distance with t - 1/2 in place of t - 3/2",
+    recurrence_error_of_the_encoder="the distance from (7) with t - 1/2 in place of t - 3/2",
 )
 def recurrences(parameters: Parameters) -> dict[str, float]:
     from scipy.special import binom
@@ -186,7 +186,7 @@ def root_error(parameters: Parameters) -> float:
     draws_at_twice_the_steps="largest number of normal vectors that one of 2 T steps combines",
 )
 def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
-    """Change of the first T steps if twice as many are planned; draws combined in a step."""
+    """Change of the first T steps if 2 T are planned; number of draws combined in a step."""
     steps = parameters.steps
     decoders = [_decoder(mechanism, count, parameters.damping) for count in (steps, 2 * steps)]
     correlations = []
@@ -216,7 +216,7 @@ def rows_of_table_3(parameters: Parameters, mechanism: str) -> dict:
         ],
         note="The check is a necessary condition: no other mechanism of the same rho is tried.",
     ),
-    squared_order_ratio="that quotient with the square of the order alpha in the logarithm",
+    squared_order_ratio="the quotient of epsilons with alpha^2 in the logarithm in place of alpha",
 )
 def conversion_ratios(parameters: Parameters) -> dict[str, float]:
     from privreg.privacy.budget import gaussian_epsilon
@@ -254,7 +254,7 @@ def _decoder(name: str, steps: int, damping: float) -> np.ndarray:
     if name == "multi_epoch":
         return dense_optimum(steps).decoder
     if name == "fft":
-        # The root of a circulant matrix of twice the size gives prefix sums, and these increments.
+        # A circulant root of twice the size gives the noise of prefix sums; take differences.
         root = np.fft.irfft(np.sqrt(np.fft.rfft(np.ones(steps), 2 * steps)), 2 * steps)
         prefixes = np.array([np.roll(root, t) for t in range(steps)])
         return np.diff(prefixes, axis=0, prepend=0.0)

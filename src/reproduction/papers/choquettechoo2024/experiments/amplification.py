@@ -1,4 +1,4 @@
-"""Prefix errors over the budget: DP-SGD with and without Poisson sampling, and nu-DP-FTRL."""
+"""Prefix errors against the budget: DP-SGD with and without Poisson sampling, and nu-DP-FTRL."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORDERS = np.arange(2, 257)
 
 
 class Sampling(mechanisms.Participation):
-    """A schedule; a sampled step takes a record with probability 1 over the separation."""
+    """A schedule; a sampled step takes each record with probability 1 / `separation`."""
 
     delta: q.Delta = Field(description="delta of all budgets.")
 
@@ -47,7 +47,7 @@ def sampled_divergences(share: float, std: float) -> np.ndarray:
     from scipy.special import gammaln, logsumexp
 
     order, k = ORDERS[:, None], np.arange(ORDERS[-1] + 1)
-    # Of a k above the order the binomial coefficient is 0.
+    # The binomial coefficient is 0 for k above the order.
     terms = gammaln(order + 1) - gammaln(k + 1) - gammaln(np.maximum(order - k + 1, 0))
     terms = terms + (order - k) * np.log1p(-share) + k * np.log(share) + k * (k - 1) / 2 / std**2
     return np.asarray(logsumexp(terms, axis=1) / (ORDERS - 1))
@@ -73,7 +73,7 @@ def sampled_std(epsilon: float, at: Sampling) -> float:
     ratio=Quantity("error of DP-SGD divided by that of nu-DP-FTRL", "account epsilon"),
 )
 def errors(parameters: Parameters) -> dict[str, np.ndarray]:
-    """A central limit (Bu, Dong, Long and Su, 2020) goes with a Gaussian's exact trade-off."""
+    """The central limit (Bu, Dong, Long and Su, 2020) uses a Gaussian's exact trade-off."""
     from privreg.privacy.budget import Budget, gaussian_rho
 
     dp_sgd, nu_dp_ftrl, epsilons = [], [], parameters.epsilons
@@ -109,7 +109,7 @@ def errors(parameters: Parameters) -> dict[str, np.ndarray]:
     wrong={"The error only grows with nu.": every(close(0.0, absolute=0.1))},
 )
 def least_errors(parameters: Parameters) -> list[int]:
-    """Local minima of the mean error at the mechanism's sensitivity over nu."""
+    """Local minima, as a function of nu, of the mean error at the mechanism's sensitivity."""
     from privreg.noise.sensitivity import multi_participation_sensitivity
     from privreg.noise.toeplitz import workload_errors
 

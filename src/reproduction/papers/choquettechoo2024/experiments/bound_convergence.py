@@ -41,7 +41,7 @@ AXES = {
     last_gain="relative decrease in the last round",
 )
 def bounds(parameters: Parameters, step_size: float, condition_number: float) -> dict:
-    """Bounds of DP-SGD on uniform grids over a graded one, and of the optimum after each round."""
+    """Bounds of DP-SGD on uniform grids relative to a graded grid; the optimum after each round."""
     from privreg.theory.correlated_noise.bounds import SectorProgram
 
     def program_of() -> SectorProgram:
@@ -71,7 +71,7 @@ theory = stage(AXES, bounds)
 
 
 def _uniform_bound(program: Any, points: int) -> float:
-    """Bound with k points uniformly over [-pi, pi]; the even problem needs half of them."""
+    """Bound with k uniform points on [-pi, pi]; by symmetry half of them suffice."""
     half = points // 2
     program.frequencies = np.pi * (np.arange(half) + 0.5) / half
     program.weights = np.full(half, 2 * np.pi / half)

@@ -1,4 +1,4 @@
-"""Sensitivities over the number of steps and risks over the step size, for the rows of Table 2."""
+"""Sensitivities against the number of steps and risks against the step size, by row of Table 2."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def sensitivities(parameters: Parameters, family: str) -> dict:
 
 @per("family", "step_size", risk="stationary excess risk; nu as the table says")
 def risk(parameters: Parameters, family: str, step_size: float) -> float:
-    """A family without damping has no sensitivity in the limit."""
+    """Risk, which is infinite without damping, since the limiting sensitivity is."""
     eigenvalues = parameters.eigenvalues
     nu = step_size * eigenvalues.min()
     if family == "damped_anti_pgd":
@@ -103,7 +103,7 @@ def rates(parameters: Parameters, damped_family: str) -> dict:
     vanishing_response="risk as the damping tends to 0, divided by the squared sensitivity",
 )
 def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dict:
-    """The response is what remains at a given noise multiplier."""
+    """Risk as the damping tends to 0; the response is the risk at a given noise multiplier."""
     found = parameters.risk(damped_family, parameters.step_sizes.low, damping)
     noise = regression.family_noise(FAMILIES[damped_family], damping)
     return {"vanishing_risk": found, "vanishing_response": found / noise.squared_sensitivity}
@@ -111,7 +111,7 @@ def vanishing(parameters: Parameters, damped_family: str, damping: float) -> dic
 
 @per("damped_family", vanishing_growth="growth of the risk to nu = 1e-12 divided by that to 1e-10")
 def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
-    """Growth from a hundredfold damping each."""
+    """Second rise of the risk divided by the first; the damping falls twice by a factor of 100."""
     eta, dampings = parameters.step_sizes.low, (1e-12, 1e-10, 1e-8)
     risks = [parameters.risk(damped_family, eta, each) for each in dampings]
     return (risks[0] - risks[1]) / (risks[1] - risks[2])
@@ -119,7 +119,7 @@ def vanishing_growth(parameters: Parameters, damped_family: str) -> float:
 
 @per("damping", vanishing_constant="risk of nu-Noisy-FTRL divided by eta^2 tr H log^2(1/nu) / rho")
 def vanishing_constant(parameters: Parameters, damping: float) -> float:
-    """Constant at the least step size, down to the smallest damping."""
+    """Constant of the rate at the least step size, for each damping."""
     eta = parameters.step_sizes.low
     rate = eta**2 * parameters.eigenvalues.sum() * np.log(1 / damping) ** 2 / parameters.rho
     return parameters.risk("nu_noisy_ftrl", eta, damping) / rate

@@ -1,4 +1,4 @@
-"""Bound on the risk of strongly convex problems over the condition number, by convex programs."""
+"""Bound on the risk of strongly convex problems by convex programs, for each condition number."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
     finding="multiplier-sign",
 )
 def printed_multiplier_value() -> float:
-    """Left side of (91) over the signal's energy, multipliers of the printed sign."""
+    """Left side of (91) divided by the signal's energy, for multipliers of the printed sign."""
     signal = np.tile([1.0, -1.0], 16)
     multiplier = np.zeros(signal.size)
     multiplier[:2] = 1.0
@@ -100,7 +100,7 @@ def printed_multiplier_value() -> float:
     check=above(-1e-12),
 )
 def sound_multiplier_value() -> float:
-    """Least left side of (91) over the signal's energy, multipliers of the other sign."""
+    """Least left side of (91) divided by the signal's energy, for multipliers of the other sign."""
     rng, found = np.random.Generator(np.random.SFC64(0)), []
     for _ in range(2000):
         signal = rng.standard_normal(32)
@@ -121,7 +121,7 @@ theory = stage(AXES, bounds, printed_multiplier_value, sound_multiplier_value)
 def _constraint(
     signal: np.ndarray, gradient: np.ndarray, multiplier: np.ndarray, curvatures: tuple[float, ...]
 ) -> float:
-    """The left side of (91) for periodic signals, over their energy."""
+    """The left side of (91) for periodic signals, divided by their energy."""
     mu, smoothness = curvatures
     theta, answer, weight = (np.fft.fft(each) for each in (signal, gradient, multiplier))
     cross = mu * weight + smoothness * weight.conj()
@@ -161,7 +161,7 @@ def _envelope(result: ConvexBound, least: np.ndarray) -> float:
 def _quadratic_risk(result: ConvexBound, step_size: float, strong_convexity: float) -> float:
     """Largest exact suboptimality of a quadratic whose curvature h is between mu and L = 1.
 
-    It is h/2 times the stationary variance, for a regulariser h theta^2 / 2 of a linear loss.
+    The suboptimality is h/2 times the stationary variance, for a linear loss plus h theta^2 / 2.
     """
     from privreg.theory.correlated_noise.stationary import squared_distance
 

@@ -1,7 +1,7 @@
 """Appendix C's decomposition of Noisy-FTRL into linear systems: identities and exact covariances.
 
-For Gaussian features the covariances of all orders are diagonal in H's eigenbasis and follow from
-each other by 𝔼[(H - xxᵀ)S(H - xxᵀ)] = HSH + tr(SH)H, so that the printed bounds meet exact values.
+For Gaussian features the covariances of all orders are diagonal in H's eigenbasis. Each follows
+exactly from the one before, by 𝔼[(H - xxᵀ)S(H - xxᵀ)] = HSH + tr(SH)H.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHARES = "step sizes from 0.01 / R^2 to 0.9 / R^2, label noise 0.3"
 
 
 class Parameters(regression.Covariance):
-    """One covariance and step sizes at which all orders are followed."""
+    """One covariance, and step sizes at which all orders are computed."""
 
     step_shares: q.Some[q.Probability] = Field(description="Step size times R^2, below 1.")
     orders: q.Plural[q.Count] = Field(description="Highest order r.")
@@ -56,7 +56,7 @@ AXES = {"family": regression.FAMILY, "step_share": Axis("step size times R^2", "
     remainder_decline="largest squared error of the remainder divided by that of the order before",
 )
 def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
-    """Exact ones of all orders, by direction."""
+    """Exact variances of all orders, by eigendirection."""
     eigenvalues, moment = parameters.eigenvalues, parameters.moment
     eta, label = step_share / moment, parameters.label_noise_std**2
     noise = regression.family_noise(family, float(eta * eigenvalues.min()))
@@ -66,15 +66,15 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     bounded = eta * (label * moment + KURTOSIS * variance * total)
 
     def driven(variances: np.ndarray) -> np.ndarray:
-        """Variances of the input that the features' fluctuation makes of these."""
+        """Variances of the next order's input, which the fluctuation of the features causes."""
         return eigenvalues**2 * variances + eigenvalues * (eigenvalues @ variances)
 
     def respond(variances: np.ndarray) -> np.ndarray:
-        """Variances of the next order."""
+        """Variances of the next order itself."""
         return eta * driven(variances) / (eigenvalues * (2 - eta * eigenvalues))
 
     def summed(order: np.ndarray) -> np.ndarray:
-        """Variances of this order and all that follow from it."""
+        """Variances summed over this order and all later ones."""
         gain = eta / (eigenvalues * (2 - eta * eigenvalues))
         transport = np.diag(gain * eigenvalues**2) + np.outer(gain * eigenvalues, eigenvalues)
         return np.linalg.solve(np.eye(len(order)) - transport, order)
@@ -84,7 +84,7 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     orders = [base]
     for _ in range(parameters.orders):
         orders.append(respond(orders[-1]))
-    # What all orders above each one leave.
+    # The remainder after each order: the sum of all later ones.
     rest = [summed(respond(order)) for order in orders]
     whole = summed(base)
     exact = regression.stationary(
@@ -107,7 +107,7 @@ def covariances(parameters: Parameters, family: str, step_share: float) -> dict:
     check=below(1e-11),
 )
 def decomposition_error() -> float:
-    """Relative distance of the parts' sum from the iterates."""
+    """Relative distance of the sum of all parts from the iterates."""
     rng = np.random.Generator(np.random.SFC64(0))
     steps, d, m, eta = 200, 4, 3, 0.1
     root = rng.standard_normal((d, d)) / 2
@@ -193,7 +193,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _impulses(family: str, eigenvalues: np.ndarray, eta: float) -> np.ndarray:
-    """Variances of the base recursion for white noise of deviation 1."""
+    """Variances of the base recursion for white noise of variance 1."""
     from scipy.signal import lfilter
 
     damping = float(eta * eigenvalues.min())

@@ -1,4 +1,4 @@
-"""Two noise coefficient matrices that the objective of prior work cannot tell apart."""
+"""Two matrices of noise coefficients with the same objective of prior work."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ theory = stage(AXES, pairs)
 def _matrix(parameters: Parameters, steps: int, which: str) -> tuple[float, float, float]:
     """Squared error, sensitivity and risk of a diagonal matrix.
 
-    A draw at the first step is in all T prefix sums, one at the last step in one: a variance of
-    1 + T²/4 there and one of 1 + T/4 here add the same to the squared error.
+    A draw at the first step is in all T prefix sums, a draw at the last step in one. The variances
+    1 + T/4 at the first and 1 + T²/4 at the last step therefore add the same to the squared error.
     """
     eta, matrix = parameters.step_size, np.eye(steps)
     place, variance = (-1, 1 + steps**2 / 4) if which == MATRICES[0] else (0, 1 + steps / 4)

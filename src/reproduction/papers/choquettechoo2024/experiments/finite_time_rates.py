@@ -1,4 +1,4 @@
-"""Best risk after a number of steps, for both algorithms, by tuning the step size exactly."""
+"""Risk after a number of steps at the exactly best step size, for DP-SGD and nu-DP-FTRL."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALGORITHMS = ("dp_sgd", "dp_ftrl")
 
 
 class Parameters(Strict):
-    """Regression without label noise, from a distance spread evenly over the eigenvectors."""
+    """Regression without label noise; the initial distance is spread evenly over eigenvectors."""
 
     dimensions: q.Rising[q.Dimension] = Field(description="Dimensions d.")
     decay: q.Decay = Field(description="a of the eigenvalues k^-a.")

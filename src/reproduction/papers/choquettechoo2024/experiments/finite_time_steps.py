@@ -1,4 +1,4 @@
-"""Appendix D's unrolled iterates in numbers, its mean bounds exactly for Gaussian features."""
+"""Appendix D: unrolled iterates in numbers, and mean bounds exactly for Gaussian features."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Parameters(regression.Covariance):
 
     step_share: q.Share = Field(description="Step size times R^2.")
     steps: q.Plural[q.Steps] = Field(description="Steps followed.")
-    damping_factor: q.Share = Field(description="nu over eta mu.")
+    damping_factor: q.Share = Field(description="nu divided by eta mu.")
 
     @property
     def step_size(self) -> float:
@@ -103,7 +103,7 @@ def unrolled() -> dict:
     check=below(1.0),
 )
 def label_response_ratio(parameters: Parameters) -> float:
-    """Largest mean trace of W over the bound of Lemma D.9."""
+    """Largest mean trace of W, divided by the bound of Lemma D.9."""
     eigenvalues, eta, moment = parameters.eigenvalues, parameters.step_size, parameters.moment
     variances, worst = eigenvalues, 0.0
     for distance in range(parameters.steps):
@@ -135,7 +135,7 @@ def label_response_ratio(parameters: Parameters) -> float:
     squared_response_ratio="largest mean trace of V V' divided by D.10 with its sum squared",
 )
 def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
-    """The mean trace of V V' of equation (65) over d times the sum of D.10, and its square."""
+    """Mean trace of V V' (65), divided by d times the sum in D.10 and by d times its square."""
     eigenvalues, eta = parameters.eigenvalues, parameters.step_size
     shrink = 1 - eta * eigenvalues
     mean, square = np.zeros_like(eigenvalues), np.zeros_like(eigenvalues)
@@ -165,10 +165,10 @@ def response_ratios(parameters: Parameters, family: str) -> dict[str, float]:
             "C = 16 and T/p = 500",
         ],
     ),
-    noise_free_ratio_beyond="that quotient at 2.1 times the learning rate",
+    noise_free_ratio_beyond="the same quotient of norms at 2.1 times the learning rate",
 )
 def noise_free(parameters: Parameters) -> dict[str, float]:
-    """Drawn directions of features from a distance spread evenly over the eigenvectors."""
+    """Noise-free iterates for drawn features, from a distance spread evenly over eigenvectors."""
     eigenvalues, longest = parameters.eigenvalues, 16 * parameters.moment * np.log(500)
     rng = np.random.Generator(np.random.SFC64(2))
     features = rng.standard_normal((50, 200, eigenvalues.size)) * np.sqrt(eigenvalues)
@@ -192,7 +192,7 @@ def noise_free(parameters: Parameters) -> dict[str, float]:
     absolute_response_ratio="largest tr V V' of drawn features divided by d times the squared sum",
 )
 def absolute_response_ratio(parameters: Parameters, family: str) -> float:
-    """V of equation (65) by its recursion, all Q positive semi-definite."""
+    """V of equation (65) by its recursion, at a step size for which all Q are semi-definite."""
     eigenvalues, d = parameters.eigenvalues, parameters.eigenvalues.size
     rng = np.random.Generator(np.random.SFC64(3))
     features = rng.standard_normal((200, d)) * np.sqrt(eigenvalues)
@@ -214,7 +214,7 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
     last_step_beyond="the last step at a learning rate of 2.5 / R^2",
 )
 def growth(parameters: Parameters, family: str) -> dict[str, float]:
-    """Lemma D.12: variances by direction by equation (83), with label noise of deviation 1."""
+    """Lemma D.12: variances by eigendirection from (83), with label noise of variance 1."""
     eigenvalues, beta = parameters.eigenvalues, parameters.coefficients(family)
 
     def path(eta: float, start: np.ndarray) -> np.ndarray:
@@ -242,14 +242,14 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
 
 @per(
     gradient_constant=stated(
-        "largest gradient, that nine runs in ten do not exceed, divided by the maximum in (9)",
+        "0.9-quantile over runs of the largest gradient, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
         statement="For small enough eta, with high probability, no gradient of a run exceeds the "
         "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to log(T/p).",
         check=below(10.0),
         wrong={
-            "With (tr H)^(1/2) beside the distance.": "gradient_constant_of_the_root",
-            "Without the term of the label noise.": "gradient_constant_of_the_start",
+            "The distance has the factor (tr H)^(1/2).": "gradient_constant_of_the_root",
+            "The order is without the term of the label noise.": "gradient_constant_of_the_start",
         },
         id="gradients-by-scale-9",
         kind="theorem",
@@ -259,10 +259,10 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
             "tr H, distance and sigma_sgd from 0.01 to 100 each",
             "normal features and features of random signs; constant of the order: 10",
         ],
-        note="The start lies along the first eigenvector. Our copy of (9) has lost the root.",
+        note="The start lies along the first eigenvector. Our copy of (9) lost the square root.",
     ),
-    gradient_constant_of_the_root="that quotient with (tr H)^(1/2) beside the distance",
-    gradient_constant_of_the_start="that quotient without the term of the label noise",
+    gradient_constant_of_the_root="quotient if the distance has the factor (tr H)^(1/2)",
+    gradient_constant_of_the_start="quotient without the term of the label noise",
 )
 def gradient_scales() -> dict[str, float]:
     scales, found = (0.01, 1.0, 100.0), []
@@ -280,7 +280,7 @@ def gradient_scales() -> dict[str, float]:
 
 @per(
     gradient_growth=stated(
-        "growth of that largest gradient divided by that of log(T/p)^2, from T = 10 and p = 0.1 on",
+        "growth of the largest gradient from T = 10, p = 0.1 on, divided by that of log(T/p)^2",
         where="Section 2.3, equation (9)",
         statement="With probability 1 - p a run's largest gradient grows at most as a power of "
         "log(T/p).",
@@ -293,13 +293,13 @@ def gradient_scales() -> dict[str, float]:
             "T = 10, 100 and 1000, p = 0.1 and 0.02: the (1 - p)-quantile over 400 runs each",
             "eta and noise of Theorem D.13",
             "eigenvalues in proportion to 1/k, d = 4, tr H = 1",
-            "distance and sigma_sgd 1 and 0, 0 and 1, or both 1",
+            "(distance, sigma_sgd) = (1, 0), (0, 1) and (1, 1)",
             "normal features and features of random signs",
         ],
-        note="Divided by the growth of log(T/p), that of the gradient is 1.15 at these T.",
+        note="At these T the growth of the gradient is 1.15 times that of log(T/p).",
     ),
-    linear_gradient_growth="growth of that largest gradient over that of log(T/p)",
-    plain_gradient_growth="growth of that largest gradient",
+    linear_gradient_growth="growth of the largest gradient divided by that of log(T/p)",
+    plain_gradient_growth="growth of the largest gradient",
 )
 def gradient_logarithms() -> dict[str, float]:
     values, found = np.array([0.48, 0.24, 0.16, 0.12]), []
@@ -332,13 +332,13 @@ def _largest_gradient(
     failure: float = 0.1,
     runs: int = 40,
 ) -> float:
-    """Quantile of a run's largest gradient norm, nu-DP-FTRL with D.13's values, unclipped."""
+    """Quantile of a run's largest gradient norm: unclipped nu-DP-FTRL with the values of D.13."""
     from privreg.noise.sensitivity import damped_square_root_limit
 
     rho, d = 0.5, eigenvalues.size
     log, moment = np.log(steps / failure), float(2 * eigenvalues.max() + eigenvalues.sum())
     least, eta = float(eigenvalues.min()), 1 / (16 * moment * log)
-    # The second limit on eta has the coefficients, whose damping is eta mu, on its right.
+    # The second limit on eta depends on the coefficients, whose damping is eta mu itself.
     for _ in range(20):
         matrix = regression.matrix("damped_square_root", steps, eta * least)
         variance = damped_square_root_limit(eta * least) ** 2
@@ -362,7 +362,7 @@ def _largest_gradient(
 
 
 def transported(eigenvalues: np.ndarray, eta: float, variances: np.ndarray) -> np.ndarray:
-    """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features, of a diagonal M."""
+    """The diagonal of 𝔼[(I - ηxxᵀ)M(I - ηxxᵀ)] for Gaussian features x and a diagonal matrix M."""
     rates = eta * eigenvalues
     return (1 - 2 * rates + 2 * rates**2) * variances + eta * rates * (eigenvalues @ variances)
 

@@ -72,11 +72,11 @@ def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
 
 @per(
     skewed_function_ratio="largest quotient of the function by exp(s^2/2), least for skewed laws",
-    heavy_function_ratio="that quotient, least for symmetric laws with a fourth moment above 3",
+    heavy_function_ratio="the same, least for symmetric laws with a fourth moment above 3",
 )
 def of_other_laws(parameters: Parameters) -> dict[str, float]:
     """Laws on two points, and on three points around 0: none is strictly sub-Gaussian."""
-    # A skewness of 0.2 shows from s = 1/10 on.
+    # A skewness of 0.2 is visible from s = 1/10 on.
     positive = np.geomspace(0.01, 3.0, 60)
     arguments = np.concatenate([-positive, positive])
     two = [
@@ -102,7 +102,7 @@ def _normal_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _moment_function(arguments: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> float:
-    """Largest moment generating function over exp(s^2/2)."""
+    """Largest value over s of the moment generating function divided by exp(s^2/2)."""
     exponents = np.outer(arguments, nodes) - 0.5 * arguments[:, None] ** 2
     return float((np.exp(exponents) @ weights).max())
 
@@ -121,7 +121,7 @@ def _of_a_covariance(rng: np.random.Generator) -> dict[str, float]:
     moment = float(np.linalg.eigvalsh(whitened).max())
     weights = rng.exponential(size=3) ** 4
     forms = np.einsum("n,ni,nj->ij", mass * (normal**2 @ weights), normal, normal)
-    # Lemma F.18, for matrices nearly of rank one in turn, so that single directions are seen.
+    # Lemma F.18: matrices are nearly of rank one, so that single directions are tested.
     root = rng.standard_normal((3, 3))
     matrix = root @ np.diag([1.0, *(rng.exponential(size=2) ** 3)]) @ root.T
     eta = rng.uniform(0.05, 1.0) / moment

@@ -1,4 +1,4 @@
-"""Helper inequalities of Appendix F on grids and random instances; Definition D.3's decay."""
+"""Helper inequalities of Appendix F on grids and random instances, and the decay of D.3."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     note="The entry tail-bound-f6 tests other normal forms.",
 )
 def tail_constant(parameters: Parameters) -> float:
-    """Least -log P / min(t^2 / |A|_F^2, t / |A|) over sizes and t."""
+    """Least value, over sizes and t, of -log P / min(t^2 / |A|_F^2, t / |A|)."""
     from scipy.stats import chi2
 
     ratios = np.geomspace(1e-2, 30, 400)
@@ -82,8 +82,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         ours=[
             "c = 0.1457",
             "300 normal forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
-            "all values of random signs and of laws on -1, 0, 1, of mass 0.01 to 0.3 off 0, of "
-            "25 forms",
+            "25 forms of random signs, or of laws on -1, 0, 1 with mass 0.01 to 0.3 off 0; all "
+            "values",
         ],
     ),
     frobenius_exponent="least exponent with the first term alone",
@@ -106,7 +106,7 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
     trace_constant="largest quantile divided by the first term of the bound alone",
 )
 def tails(parameters: Parameters) -> dict[str, float]:
-    """Lemma F.6: normal forms, and discrete ones of which every value is listed."""
+    """Lemma F.6: normal forms, and forms of discrete variables with all values enumerated."""
     from scipy.stats import chi2
 
     rng = np.random.Generator(np.random.SFC64(4))
@@ -150,14 +150,14 @@ def tails(parameters: Parameters) -> dict[str, float]:
         ours=["2000 random products of two to five factors, d up to 5"],
     ),
     tuned_rate_ratio="largest quotient of F.21's least value by its bound, rates up to 1/mu",
-    several_steps_ratio="that quotient for T = 2 to 100, rates up to T/mu",
-    single_step_ratio="that quotient for T = 1, rates up to 100/mu",
+    several_steps_ratio="quotient of F.21's least value by its bound, T = 2 to 100, rates to T/mu",
+    single_step_ratio="quotient of F.21's least value by its bound, T = 1, rates up to 100/mu",
 )
 def random_instances(parameters: Parameters) -> dict[str, float]:
     first, second = (np.random.Generator(np.random.SFC64(seed)) for seed in (0, 1))
     count = parameters.instances
     counts = np.geomspace(2, 100, count).round()
-    # In the order in which instances of one generator are drawn.
+    # Quantities that share a generator are computed in this order, which fixes their draws.
     return {
         "tuned_rate_ratio": max(_tuned_rate(first) for _ in range(count)),
         "trace_ratio": max(_trace_of_product(first) for _ in range(count)),
@@ -171,7 +171,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
     tail_sum_equality=stated(
         "largest f of Lemma F.20 divided by its printed value",
         where="Lemma F.20",
-        statement="At the printed place f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
+        statement="At the printed tau f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         check=below(1.0000000001),
         corrected={
             "holds_with": "the second term alone, as a bound",
@@ -179,12 +179,12 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
         },
         id="tail-sum-value-f20",
         ours=["t = 2 to 59 (from 1 for the correction), a = 0.01 to 3, rho = 1e-6 to 0.9"],
-        note="The proof has one value for each of two cases, and the bound for both.",
+        note="The proof gives one value for each of two cases, and the bound for both.",
         finding="value-in-lemma-f20",
     ),
 )
 def tail_sums() -> dict[str, float]:
-    """Lemma F.20: its f at the printed place."""
+    """Lemma F.20: its f at the printed tau."""
     rates, failures = np.geomspace(0.01, 3, 25), np.geomspace(1e-6, 0.9, 25)
     bound_ratio, printed_ratio = 0.0, 0.0
     for last, rate, rho in product(range(1, 60), rates, failures):
@@ -221,13 +221,13 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _proxy(mass: float) -> float:
-    """Least sigma^2 of Definition F.4, on a grid, for -1 and 1 of this mass together, else 0."""
+    """Least sigma^2 of Definition F.4 on a grid; -1 and 1 have this mass together, 0 the rest."""
     at = np.geomspace(1e-3, 60, 4000)
     return float((2 * np.log1p(mass * (np.cosh(at) - 1)) / at**2).max())
 
 
 def _law_of_form(matrix: np.ndarray, mass: float) -> tuple[np.ndarray, np.ndarray]:
-    """Values of x'Ax under this law, increasing, and the probability of each or more."""
+    """Values of x'Ax under this law, increasing, and the probabilities to reach each value."""
     points = [-1.0, 1.0] if mass == 1 else [-1.0, 0.0, 1.0]
     x = np.array(list(product(points, repeat=len(matrix))))
     weights = np.where(x == 0, 1 - mass, mass / 2).prod(axis=1)
@@ -247,7 +247,7 @@ def _forms(rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def _exponents(matrix: np.ndarray, excess: np.ndarray, logs: np.ndarray) -> tuple[float, float]:
-    """Least -log P over the exponent of Lemma F.6 at c = 1, and over its first term."""
+    """Least -log P divided by the exponent of Lemma F.6 at c = 1, and by its first term."""
     above_mean = excess > 1e-9 * np.abs(matrix).sum()
     t, logs = excess[above_mean], logs[above_mean]
     first, second = t**2 / np.sum(matrix**2), t / np.linalg.norm(matrix, 2)
@@ -284,7 +284,7 @@ def _trace_of_product(rng: np.random.Generator) -> float:
 
 
 def _tuned_rate(rng: np.random.Generator, steps: float = 0.0, largest: float = 1.0) -> float:
-    """Lemma F.21: the least value on a fine grid over the bound, rates up to `largest` / mu."""
+    """Lemma F.21: least value on a grid of rates up to `largest` / mu, divided by the bound."""
     first, second, third = np.exp(rng.uniform(-8, 8, 3))
     mu, drawn = np.exp(rng.uniform(-6, 0)), float(np.floor(np.exp(rng.uniform(0, 12))))
     t = steps or drawn

@@ -1,4 +1,4 @@
-"""The privacy loss of releasing all iterates: sensitivities by columns, the worst neighbours."""
+"""Privacy loss of releasing all iterates: sensitivities by columns, and worst neighbours."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FAMILIES = ("identity", "square_root", "damped_square_root", "anti_pgd", "damped
 
 
 class Parameters(Strict):
-    """Short runs on data in which one record alone has a gradient."""
+    """Short runs on data in which only one record has a gradient."""
 
     steps: q.Plural[q.Steps] = Field(description="Steps T, one record each.")
     damping: q.Probability = Field(description="nu of the damped families.")
@@ -60,7 +60,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
     loss_over_budget="squared distance of the joint releases divided by 2 sigma^2 rho",
 )
 def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
-    """Half the squared distance of zero-out neighbours in units of the noise, over rho."""
+    """Half the squared distance of zero-out neighbours in units of the noise, divided by rho."""
     mechanism, place = parameters.mechanism(family), 0 if record == "first" else -1
     paths = [_path(mechanism, place, present) for present in (True, False)]
     change = np.diff(paths[0] - paths[1], prepend=0.0) / STEP_SIZE
@@ -80,7 +80,7 @@ def loss_over_budget(parameters: Parameters, family: str, record: str) -> float:
     finding="limiting-sensitivity-needs-a-causal-inverse",
 )
 def growing_sensitivity() -> float:
-    """Squared sensitivity of 1, -2 over T steps over the mean of 1/|B|^2."""
+    """Squared sensitivity of the coefficients 1, -2 for T steps, divided by the mean of 1/|B|^2."""
     from privreg.noise.toeplitz import inverse_coefficients
 
     beta = np.zeros(40)
@@ -94,12 +94,12 @@ theory = stage(AXES, sensitivity_error, loss_over_budget, growing_sensitivity)
 
 
 def _path(mechanism: FTRLMechanism, place: int, present: bool) -> np.ndarray:
-    """Iterates where one record alone has a gradient, if it is present."""
+    """Iterates if only one record, when present, has a gradient."""
     from privreg.algorithms.dp_ftrl import dp_ftrl
     from privreg.algorithms.samples import ArraySamples
 
     features, labels = np.zeros((mechanism.steps, 1)), np.zeros(mechanism.steps)
-    # A label so far away that the gradient is clipped wherever the iterate is.
+    # The label is so large that the gradient is clipped at every iterate.
     features[place], labels[place] = float(present), -1e9 * present
     return dp_ftrl(
         ArraySamples(features, labels),

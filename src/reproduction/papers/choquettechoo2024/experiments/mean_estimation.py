@@ -1,4 +1,4 @@
-"""Mean estimation: the best correlation against independent noise, exactly and simulated."""
+"""Mean estimation: the best correlation and independent noise, exactly and simulated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Parameters(Strict):
     frequencies: q.Count = Field(description="Frequencies shown, over (0, pi].")
     rho: q.Rho = Field(description="zCDP budget; private parts are proportional to 1/rho.")
     sample_std: q.Deviation = Field(description="Standard deviation of a sample.")
-    damping_factors: q.Some[q.Positive] = Field(description="nu over eta elsewhere, never 1.")
+    damping_factors: q.Some[q.Positive] = Field(description="Other values of nu / eta, never 1.")
     perturbations: q.Count = Field(description="Random changes of the optimal coefficients.")
     memories: q.Count = Field(description="Length of a run in units of 1/eta.")
 
@@ -154,7 +154,7 @@ def other_over_optimal(shown_step_size: float, damping_factor: float) -> float:
     perturbed_over_optimal="least private risk after random changes, divided by the optimum",
 )
 def perturbed_over_optimal(parameters: Parameters, shown_step_size: float) -> float:
-    """Random changes of all coefficients by a tenth."""
+    """Private risk after random changes of all coefficients by a tenth, relative to the optimum."""
     from privreg.noise.toeplitz import inverse_coefficients, mean_estimation_optimal
 
     steps = int(20 / shown_step_size)
@@ -185,11 +185,11 @@ def largest_noise_correlation(shown_step_size: float) -> float:
 
 @per(
     least_rate_share="least quotient of printed rate and optimal risk, step sizes up to 1/2",
-    largest_rate_share="largest quotient of both, step sizes up to 1/2",
-    rate_share_up_to_one="least quotient of both, step sizes up to 1",
+    largest_rate_share="largest quotient of printed rate and optimal risk, step sizes up to 1/2",
+    rate_share_up_to_one="least quotient of printed rate and optimal risk, step sizes up to 1",
 )
 def printed_rate(parameters: Parameters) -> dict[str, float]:
-    """Rate with the logarithm as printed, which vanishes at step size 1."""
+    """Quotients of the printed rate and the optimal risk; the rate is 0 at step size 1."""
     eta = parameters.step_sizes.values()
 
     def shares(eta: np.ndarray) -> np.ndarray:
@@ -237,7 +237,7 @@ def two_point_constants() -> dict[str, float]:
         ours=["eta = 0.01, 0.1, 0.5", "sigma_dp^2 of Theorem 2.1 for the optimal coefficients"],
         finding="sensitivity-twice-after-equation-19",
     ),
-    least_value_with_budget="that quotient with 1 / (2 rho) for sigma_dp^2",
+    least_value_with_budget="the quotient with 1 / (2 rho) in place of sigma_dp^2",
 )
 def least_values(parameters: Parameters, shown_step_size: float) -> dict[str, float]:
     exact = 2 * parameters.least_risk(shown_step_size)

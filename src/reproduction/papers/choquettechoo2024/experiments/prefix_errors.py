@@ -1,4 +1,4 @@
-"""Prefix-sum errors of the mechanisms where records take part once, or in several epochs."""
+"""Prefix-sum errors of the mechanisms if records take part once or in several epochs."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ AXES = {
 
 
 def mechanisms(parameters: Any) -> list[list[Mechanism]]:
-    """All mechanisms for each schedule; matrices of the dense optimum alone, the others are large.
+    """All mechanisms for each schedule; only the dense optimum keeps its matrices.
 
-    The dense optimum, which needs the most memory itself, is found last.
+    The dense optimum needs the most memory and is computed last.
     """
     return [
         [

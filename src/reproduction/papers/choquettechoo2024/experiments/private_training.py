@@ -31,7 +31,7 @@ class Parameters(Strict):
     clip_norm: q.ClipNorm = Field(description="Norm that gradients are clipped to.")
     momentum: q.Probability = Field(description="Momentum; DP-SGD has none.")
     cooldown: q.Share = Field(description="Share of the steps with a falling rate.")
-    final_rate: q.Share = Field(description="Last learning rate over the first.")
+    final_rate: q.Share = Field(description="Last learning rate divided by the first.")
     epsilons: q.Rising[q.Epsilon] = Field(description="Budgets epsilon.")
     delta: q.Delta = Field(description="delta of all budgets.")
     rate_factors: q.Some[q.Positive] = Field(description="Rates tried, times the prefix error.")
@@ -54,7 +54,7 @@ class Parameters(Strict):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Images by their use, as `splits` calls these."""
+        """Numbers of images by use, with the names of `privreg.data.tables.split`."""
         return {
             "train": self.sample_size,
             "normalisation": self.validation,
@@ -72,9 +72,9 @@ class Parameters(Strict):
 
     @property
     def noise_multipliers(self) -> np.ndarray:
-        r"""Noise over sensitivity that releases all iterates of a run within a budget, 1/√(2ρ).
+        r"""Noise divided by sensitivity, 1/√(2ρ), at which releasing all iterates meets a budget.
 
-        Neighbours are zero-out; one Gaussian mechanism with the sensitivity of the whole matrix.
+        Neighbours are zero-out. A run is one Gaussian mechanism with the sensitivity of its matrix.
         """
         from privreg.privacy.budget import Budget
 
@@ -83,7 +83,7 @@ class Parameters(Strict):
 
     @property
     def sampled_multipliers(self) -> np.ndarray:
-        """Multipliers of DP-SGD on Poisson-sampled batches, with steps of sensitivity 1."""
+        """Noise multipliers of DP-SGD on Poisson-sampled batches; a step has sensitivity 1."""
         at = amplification.Sampling(**dict(self.participation), delta=self.delta)
         return np.array([amplification.sampled_std(epsilon, at) for epsilon in self.epsilons])
 
@@ -100,7 +100,7 @@ AXES = {
     multi_epoch_sensitivity="sensitivity of its encoder",
 )
 def multi_epoch(mechanisms: list[list[Mechanism]]) -> dict:
-    """The matrix of the mechanism that takes long to find."""
+    """Decoder and sensitivity of ME, which takes long to compute."""
     matrices = mechanisms[0][MECHANISMS.index("multi_epoch")].matrices
     assert matrices is not None
     return {
@@ -120,7 +120,7 @@ def run(runs: Runs, trial: Trial, feature_map: str) -> dict:
 
 @per("feature_map", "mechanism", "epsilon", lead=Mean("accuracy of nu-DP-FTRL minus this one's"))
 def lead(simulation: Dataset) -> Any:
-    """Lead in accuracy by trial."""
+    """Lead of nu-DP-FTRL in accuracy, by trial."""
     return simulation.accuracy.sel(mechanism="nu_dp_ftrl", drop=True) - simulation.accuracy
 
 

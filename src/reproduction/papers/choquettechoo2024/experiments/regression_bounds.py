@@ -1,4 +1,4 @@
-"""The printed bounds beside the exact risk of regression: in the limit, and at every step."""
+"""The printed bounds and the exact risk of regression, in the limit and at every step."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     check=every(between(0.25, 0.5)),
 )
 def label_part_constant(parameters: Parameters, family: str, step_share: float) -> float:
-    """Excess risk from label noise over eta sigma^2 tr H."""
+    """Excess risk from label noise, divided by eta sigma^2 tr H."""
     eigenvalues, eta = parameters.eigenvalues, float(step_share / parameters.moment)
     noise = regression.family_noise(family, float(eta * eigenvalues.min()))
     risks = [
@@ -155,10 +155,10 @@ def label_part_constant(parameters: Parameters, family: str, step_share: float) 
     largest_integral_share="largest ratio of Lemma C.4",
 )
 def integral_shares(parameters: Parameters, family: str, step_share: float) -> dict:
-    """Integral of Lemma C.4 by quadrature, over the lemma's bound."""
+    """Integral of Lemma C.4 by quadrature, divided by the lemma's bound."""
     from privreg.theory.correlated_noise import stationary as integrals
 
-    # The lemma's own range, up to 1 / lambda_j.
+    # The range of the lemma: step sizes up to 1 / lambda_j.
     rates = step_share * parameters.eigenvalues / parameters.eigenvalues.max()
     noise = regression.family_noise(family, rates.min())
     grid, weights = integrals.frequency_rule(min(1.0, float(rates.min())))
@@ -212,7 +212,7 @@ def curves(parameters: Parameters, family: str) -> dict:
     finding="two-conventions-of-f",
 )
 def gradient_share() -> float:
-    """Mean stochastic gradient over the gradient of (22), along the latter."""
+    """Mean stochastic gradient relative to the gradient of (22), along the latter."""
     rng = np.random.Generator(np.random.SFC64(0))
     features, labels, theta = (rng.standard_normal(shape) for shape in ((20, 3), 20, 3))
     mean = features.T @ (features @ theta - labels) / len(labels)
@@ -269,12 +269,12 @@ def _worst_transients(parameters: Parameters, family: str, eigenvalues: np.ndarr
 
 
 def _least_risk(eigenvalues: np.ndarray, step_share: float) -> tuple[float, float, float]:
-    """Least private risk of all coefficients over eta^2 tr H / rho; what h^(-1/2) adds to it.
+    """Least private risk of all coefficients divided by eta^2 tr H / rho, and two ratios.
 
-    Last the bound (47) at h^(-1/2) over the bound at the coefficients of that least risk.
-
-    The risk is sigma^2 times the integral of |B|^2 times a weight, and sigma^2 that of 1 / |B|^2:
-    the least product is the squared integral of the weight's root. h is that of equation (21).
+    The ratios are of the risk at |B|^2 = h^(-1/2) to the least risk, and of the bound (47) there
+    to the bound at the coefficients of least risk. The risk is the integral of 1 / |B|^2 times that
+    of |B|^2 times a weight; its least value is the squared integral of the weight's root. h is that
+    of equation (21).
     """
     from privreg.theory.correlated_noise import stationary as integrals
     from privreg.theory.correlated_noise.bounds import fourth_moment_bound

@@ -1,4 +1,4 @@
-"""Stationary risk of Noisy-SGD and Noisy-FTRL over dimension, effective dimension and step size."""
+"""Stationary risk of Noisy-SGD and Noisy-FTRL by dimension, effective dimension and step size."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ PLACE = "Theorem 2.2, Table 1 and Figure 2"
 
 
 class Parameters(regression.Covariance):
-    """One panel: its varied and its fixed parameters."""
+    """One panel of Figure 2: the varied parameter and the fixed ones."""
 
     varied: Literal["dimension", "decay", "step_size"] = Field(description="What varies.")
     values: q.Several[q.Positive] = Field(description="Its values.")
-    step_size: q.SmallStep = Field(description="eta where it does not vary.")
+    step_size: q.SmallStep = Field(description="eta, unless it is varied.")
     rho: q.Rho = Field(description="zCDP budget; the risk is proportional to 1/rho.")
     burn_in_memories: q.Positive = Field(description="Steps before averaging, times eta mu.")
     averaged_memories: q.Positive = Field(description="Steps averaged, in the same units.")
@@ -140,7 +140,7 @@ def _mean_risk(
         steps=steps,
         rng=rng,
     )[burn_in:]
-    # One after the other: a pairwise sum would round otherwise.
+    # Terms are added one after the other, since a pairwise sum would round differently.
     return float(np.cumsum(risks)[-1] / risks.size)
 
 

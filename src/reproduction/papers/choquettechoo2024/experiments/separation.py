@@ -47,11 +47,11 @@ def over_printed(parameters: Parameters, rule: str, dimension: int) -> float:
 
 @per(
     "dimension",
-    steep_over_printed="that quotient for eigenvalues k^-2, constant step size",
+    steep_over_printed="over_printed for eigenvalues k^-2 and a constant step size",
     steep_over_linear="quotient of both risks divided by d, eigenvalues k^-2, constant step size",
 )
 def steep_factors(parameters: Parameters, dimension: int) -> dict:
-    """The effective dimension is at most pi^2 / 6."""
+    """Factors for eigenvalues k^-2, with an effective dimension of at most pi^2 / 6."""
     factor = _factor(regression.power_law(dimension, 2.0), parameters.step_size)
     over_linear = factor / dimension
     steep = over_linear * np.log(dimension)
@@ -80,7 +80,7 @@ def geometric_constant(parameters: Parameters, step_size: float) -> float:
 @per(
     "small_dimension",
     "spectrum_decay",
-    geometric_constant_of_spectra="that quotient at the smallest step size",
+    geometric_constant_of_spectra="the geometric constant at the smallest step size",
 )
 def geometric_constant_of_spectra(
     parameters: Parameters, small_dimension: int, spectrum_decay: float
@@ -107,7 +107,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _factor(eigenvalues: np.ndarray, step_size: float) -> float:
-    """Risk of Noisy-SGD over that of nu-Noisy-FTRL."""
+    """Risk of Noisy-SGD divided by that of nu-Noisy-FTRL."""
     sgd, ftrl = regression.exact_risks(regression.Setting(eigenvalues, step_size), rho=1.0)
     return sgd / ftrl
 

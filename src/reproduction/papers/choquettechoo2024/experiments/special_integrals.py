@@ -1,4 +1,4 @@
-"""The integrals and inequalities that the proofs rest on, on grids, against quadrature."""
+"""Integrals and inequalities of the proofs, compared with quadrature on grids."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Parameters(Strict):
     cutoffs: q.ShareAxis = Field(description="Where the integral of Lemma F.14 is cut off.")
 
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs (a, b), all of them."""
+        """All pairs (a, b)."""
         first, second = np.meshgrid(self.rates.values(), self.rates.values())
         return first.ravel(), second.ravel()
 
@@ -82,7 +82,7 @@ def rational_integral_error(parameters: Parameters) -> float:
     check=close(2**1.5, absolute=1e-4),
 )
 def divergence_slope(parameters: Parameters) -> float:
-    """Slope of the integral of Lemma F.14 over the logarithm of 1/cutoff."""
+    """Slope of the integral of Lemma F.14 in the logarithm of 1/cutoff."""
     cutoffs = parameters.cutoffs.values()
     values = []
     for cutoff in cutoffs:
@@ -101,7 +101,7 @@ def divergence_slope(parameters: Parameters) -> float:
     "elliptic integral of the first kind.",
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
-    note="The roots and fractions that the text at hand has lost are restored. By Landen's "
+    note="We restore the roots and fractions that our copy of the text has lost. By Landen's "
     "transformation the form is 4 K(1 - a), which we compare.",
 )
 def inverse_integral_error(parameters: Parameters) -> float:
@@ -115,7 +115,7 @@ def inverse_integral_error(parameters: Parameters) -> float:
 
 @identity(
     id="integral-f16",
-    note="The roots and fractions that the text at hand has lost are restored.",
+    note="We restore the roots and fractions that our copy of the text has lost.",
     where="Lemma F.16",
     statement="The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed "
     "closed form, a complete elliptic integral of the third kind.",
@@ -178,7 +178,7 @@ def property_f10(parameters: Parameters) -> dict:
     check=below(1.0),
 )
 def quadratic_form_ratio(parameters: Parameters) -> float:
-    """Largest quadratic form over (1 + c)/(1 - c) times the squared norm."""
+    """Largest quadratic form divided by (1 + c)/(1 - c) times the squared norm."""
     rng = np.random.Generator(np.random.SFC64(0))
     length, rates = 200, parameters.rates.values()
     distance = np.abs(np.subtract.outer(np.arange(length), np.arange(length)))
@@ -198,7 +198,7 @@ def quadratic_form_ratio(parameters: Parameters) -> float:
     "(1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
     ours=["m = 0.01, 0.3, 0.9"],
     check=AGREES,
-    note="The text at hand has lost the roots.",
+    note="Our copy of the text has lost the roots.",
 )
 def first_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.8 from quadrature."""
@@ -215,9 +215,9 @@ def first_kind_error(parameters: Parameters) -> float:
     where="Section F.4, equation (98)",
     statement="By Property F.9 the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over "
     "a quarter period is the printed sum of K and Pi.",
-    ours=["m = 0.01, 0.3, 0.9 and alpha^2 from -3 to 0.99; above 1 it is a principal value"],
+    ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99 (above 1, a principal value)"],
     check=AGREES,
-    note="The text at hand has lost the roots.",
+    note="Our copy of the text has lost the roots.",
 )
 def third_kind_error(parameters: Parameters) -> float:
     """Relative distance of Property F.9 from quadrature."""
@@ -245,10 +245,10 @@ def third_kind_error(parameters: Parameters) -> float:
     check=below(0.25),
 )
 def third_kind_constant(parameters: Parameters) -> float:
-    """Largest (ratio of Property F.11 without its O - 1) over k'^2."""
+    """Largest value of (r - 1) / k'^2, where r is the ratio of Property F.11 without its O."""
 
     def excess(rate: float, characteristic: float) -> float:
-        """Excess at k' = rate."""
+        """(r - 1) / k'^2 at k' = `rate`."""
         third = _complete_third(characteristic, 1 - rate**2)
         return float((third * (1 - characteristic) / np.log(4 / rate) - 1) / rate**2)
 

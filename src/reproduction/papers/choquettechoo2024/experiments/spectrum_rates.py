@@ -1,4 +1,4 @@
-"""Stationary risks over dimension and step size for the spectra of Table 4, and their exponents."""
+"""Stationary risks by dimension and step size for the spectra of Table 4, and their exponents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PLACE = "Tables 1 and 4, Theorem 2.2 and Theorem C.18"
 
 
 class _Row(NamedTuple):
-    """A row of Table 4 at a dimension, without 1/rho; its last rate ratio as it is printed."""
+    """A row of Table 4 at one dimension, without 1/rho; the ratio is the printed one."""
 
     eigenvalues: np.ndarray
     rates: tuple[float, float]
@@ -72,14 +72,14 @@ AXES = {
     risk=Quantity("stationary excess risk", "algorithm"),
     constant=Quantity("risk divided by the printed rate", "algorithm"),
     printed_ratio_constant="printed ratio divided by that of the two printed rates",
-    squared_ratio_constant="that quotient with one logarithm less in the printed ratio",
+    squared_ratio_constant="the quotient of ratios with one logarithm less in the printed one",
     effective_dimension="effective dimension",
     over_lower=Quantity("risk divided by the lower bound for any correlation", "algorithm"),
     lower_constant="lower bound divided by eta^2 d_eff / rho",
     theorem_constant="risk of Noisy-FTRL divided by eta^2 tr H log^2(1/nu) / rho",
 )
 def constants(parameters: Parameters, spectrum: str, dimension: int) -> dict:
-    """Exact risks over the printed rates: constants that stay in a band if the rate is right."""
+    """Exact risks divided by the printed rates, which stay in a band if the rates are right."""
     from privreg.theory.correlated_noise.bounds import effective_dimension, universal_lower_bound
 
     eta, rho, row = parameters.step_size, parameters.rho, parameters.rows(dimension)[spectrum]
@@ -125,7 +125,7 @@ def exponents(parameters: Parameters, spectrum: str) -> dict:
     check=below(0.02),
 )
 def steep_row_distance() -> float:
-    """Largest distance from 1 of Table 1's rate over a times that of Table 4's last row."""
+    """Largest distance from 1 of Table 1's rate divided by a times that of Table 4's last row."""
     large, small = np.log(1e300), np.log(100.0)
     return max(
         abs(a / (a - 1) * (a * large + small) ** 2 / (a**3 / (a - 1) * (large + small) ** 2) - 1)
@@ -135,7 +135,7 @@ def steep_row_distance() -> float:
 
 @per(rank_slope=Quantity("log-log slope of the risk in the stable rank of H^(1/2)", "algorithm"))
 def rank_slopes(parameters: Parameters) -> np.ndarray:
-    """Slopes from equal eigenvalues to nearly rank one, at one dimension."""
+    """Slopes of the risk in the stable rank, from equal eigenvalues to nearly rank one."""
     ranks, risks = [], []
     for rest in np.geomspace(1.0, 1e-4, 9):
         eigenvalues = np.append(1.0, np.full(parameters.dimensions[-1] - 1, rest))

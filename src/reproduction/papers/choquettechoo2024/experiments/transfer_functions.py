@@ -1,4 +1,4 @@
-"""Frequency-domain steps of Appendix C: transfer functions, sensitivities, shares of directions."""
+"""Frequency-domain steps of Appendix C: transfer functions, sensitivities, directions' shares."""
 
 from __future__ import annotations
 
@@ -76,15 +76,15 @@ AXES = {
     id="limiting-sensitivity-c1",
     kind="theorem",
     where="Equation (5), equation (28)",
-    statement="By Property C.1 the squared limiting sensitivity, if finite for the paper's "
-    "coefficients, is the mean of 1/|B|^2 over frequencies.",
+    statement="For the paper's coefficients, by Property C.1, the squared limiting sensitivity, if "
+    "finite, is the mean of 1/|B|^2 over frequencies.",
     ours=[SPECTRUM, f"eta = 0.5 / R^2; {FAMILY_NAMES}, with bounded causal inverses"],
     check=every(below(1e-9)),
     note="In the time domain the squared sensitivity is the squared norm of the first column of "
     "the inverse, over 20 / nu steps.",
 )
 def sensitivity_error(parameters: Parameters, family: str) -> float:
-    """Relative distance of the sensitivity in time from that in frequency."""
+    """Relative distance of the sensitivity in the time domain from that in frequency."""
     from privreg.noise import toeplitz
     from privreg.theory.correlated_noise import stationary as integrals
 
@@ -111,7 +111,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
     check=above(1.0),
 )
 def least_section_eigenvalue(parameters: Parameters) -> float:
-    """Least eigenvalue of a finite section of T_j over its value in the limit."""
+    """Least eigenvalue of a finite section of T_j, divided by its limit."""
     from scipy.linalg import eigvalsh, toeplitz
 
     powers = np.arange(parameters.section)
@@ -127,7 +127,7 @@ def least_section_eigenvalue(parameters: Parameters) -> float:
     where="Section C.2.2, equation (37)",
     statement="By Property C.8 the transfer function of the system (37) is -eta M_omega.",
     ours=[
-        "inputs exp(i omega t), as in its proof and Section F.1",
+        "inputs exp(i omega t), as in the property's proof and in Section F.1",
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2, frequencies 0 to 3",
     ],
     check=below(1e-9),
@@ -164,7 +164,7 @@ def gradient_response_error(parameters: Parameters) -> float:
     ),
 )
 def noise_response_error(parameters: Parameters) -> np.ndarray:
-    """With either sign in the transform."""
+    """Relative distance of a driven system (38) from Property C.9, for each kernel."""
     from scipy.signal import fftconvolve
 
     eigenvalues, eta = parameters.eigenvalues, parameters.step_size
@@ -194,7 +194,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     check=every(between(0.039, 0.07)),
 )
 def frequency_order(parameters: Parameters, family: str, step_share: float) -> float:
-    """Private excess risk over the private part of equation (20), h by quadrature."""
+    """Private excess risk divided by the private part of equation (20), with h by quadrature."""
     from privreg.theory.correlated_noise import stationary as integrals
     from privreg.theory.correlated_noise.stationary import regression_response
 
@@ -220,7 +220,7 @@ def frequency_order(parameters: Parameters, family: str, step_share: float) -> f
     check=below(2.0),
 )
 def independent_share_spread(parameters: Parameters) -> float:
-    """Largest over least share of an eigendirection, Noisy-SGD."""
+    """Largest share of an eigendirection divided by the least, for Noisy-SGD."""
     shares = parameters.direction_shares("independent")
     return shares.max() / shares.min()
 
@@ -241,7 +241,7 @@ def independent_share_spread(parameters: Parameters) -> float:
             "step sizes from 5e-5 / R^2 to 0.5 / R^2, nu = eta mu and eta mu / 100",
         ],
     ),
-    plain_share_constant="that share with the logarithm at the largest step size for all",
+    plain_share_constant="the share with the logarithm of the largest step size at every step size",
 )
 def correlated_shares(parameters: Parameters) -> dict[str, float]:
     least, largest, plain = np.log(8 / parameters.damping), 0.0, 0.0

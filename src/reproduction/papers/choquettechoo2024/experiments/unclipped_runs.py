@@ -1,7 +1,7 @@
-"""Runs of Noisy-FTRL and DP-FTRL beside Appendix D's high-probability bounds.
+"""Runs of Noisy-FTRL and DP-FTRL, compared with Appendix D's high-probability bounds.
 
-Each bound holds up to a constant that the paper does not give. C = 16, which Remark F.7 names for
-Gaussian vectors, stands in the events and step sizes, and 1 in the bounds themselves.
+Each bound holds up to a constant that the paper does not give. Events and step sizes have C = 16,
+which Remark F.7 gives for Gaussian vectors; the bounds themselves have the constant 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PLACE = "Theorems D.4 and D.13, Propositions D.5, D.7 and D.8, Lemma D.10, equat
 CONSTANT = 16.0
 EVENTS = ("features", "labels", "label part", "label response", "noise part", "noise response")
 BOUNDS = ("iterate", "gradient", "label part", "noise part")
-# Of log(T/p) in the bounds, in their order.
+# Powers of log(T/p) in the bounds, in their order.
 POWERS = (3, 5, 3, 2)
 
 
@@ -29,8 +29,8 @@ class Parameters(regression.Covariance):
 
     step_counts: q.Grid[q.Steps] = Field(description="Steps T, increasing.")
     failure_probability: q.Probability = Field(description="p.")
-    label_noise_stds: q.Several[q.PositiveDeviation] = Field(description="Of two runs on one draw.")
-    gradient_noise_std: q.PositiveDeviation = Field(description="Of the white noise.")
+    label_noise_stds: q.Several[q.PositiveDeviation] = Field(description="zeta; draws are shared.")
+    gradient_noise_std: q.PositiveDeviation = Field(description="Deviation of white noise.")
     rho: q.Rho = Field(description="zCDP budget of the private run.")
 
 
@@ -61,7 +61,7 @@ def run(parameters: Parameters, trial: Trial, step_count: int) -> dict:
     "step_count",
     "label_noise_std",
     failed_events="share of runs in which an event fails",
-    failed_halved_events="that share at half of the events' limits",
+    failed_halved_events="share of runs in which an event fails at half of its limit",
 )
 def failures(simulation: Dataset) -> dict:
     events = trials_last(simulation.event)
@@ -83,11 +83,11 @@ def quantiles(parameters: Parameters, simulation: Dataset) -> np.ndarray:
 
 @per(
     "label_noise_std",
-    bound_growth=Quantity("growth of that quantile from the fewest to the most steps", "quantity"),
-    plain_bound_growth=Quantity("that growth without the bound's power of log(T/p)", "quantity"),
+    bound_growth=Quantity("growth of the quantile from fewest to most steps", "quantity"),
+    plain_bound_growth=Quantity("growth without the bound's power of log(T/p)", "quantity"),
 )
 def growths(parameters: Parameters, simulation: Dataset) -> dict:
-    """Growth of the quantities, which no constant in the bound can change."""
+    """Growth of quantiles, divided by the growth of their bounds: the bound's constant cancels."""
     quantile = quantiles(parameters, simulation)
     plain = quantile * _logarithms(parameters)[:, :, None] ** POWERS
     return {"bound_growth": quantile[-1] / quantile[0], "plain_bound_growth": plain[-1] / plain[0]}
@@ -134,12 +134,12 @@ class _Run:
 
 
 class _Path(NamedTuple):
-    """Draws of a run, its iterate by parts, and squared responses to earlier draws by step.
+    """Draws of a run, the parts of its iterate, and squared responses to earlier draws, by step.
 
-    Labels and the label part are those of standard normal label noise, in which they are linear.
-    `parts`, shape (steps + 1, 3, d), has those of the start, the labels and the noise; `sums` and
-    `largest`, shapes (steps, 2) and (steps, 3), are of responses of the label and the noise part,
-    the largest over what each may be at its age, and the noise's over its absolute limit.
+    Labels and the label part are for label noise of variance 1. `parts`, shape (steps + 1, 3, d),
+    holds the parts of start, labels and noise. `sums`, shape (steps, 2), are sums of the squared
+    responses of labels and noise. `largest`, shape (steps, 3), are the largest responses relative
+    to the limit for the draw's age (labels, noise) and to the absolute limit (noise).
     """
 
     features: np.ndarray
@@ -159,12 +159,12 @@ class NoisyRun(_Run):
         self.sums = np.cumsum(np.abs(self.coefficients))
 
     def largest_ratios(self, normals: np.ndarray) -> dict[str, np.ndarray]:
-        """Largest ratios over the steps to each event and bound; label noises share the draws."""
+        """Largest ratio over the steps to each limit and bound; label noises share draws."""
         zetas = np.asarray(self.parameters.label_noise_stds)[:, None]
         path = self.path(normals)
         sizes = self.sizes(path, zetas[:, None]) / self._limits(zetas)[:, None]
         return {
-            # Labels and their limits grow alike with the label noise.
+            # Labels and their limits are in proportion to the label noise.
             "event": np.tile(self._events(path).max(axis=1), (len(zetas), 1)),
             "bound": sizes.max(axis=1),
             "absolute": np.full(len(zetas), path.largest[:, 2].max()),
@@ -185,7 +185,7 @@ class NoisyRun(_Run):
         decayed_sums = np.convolve(np.abs(beta), halves)[: self.steps]
         absolute = d * self.sums**2
         sums, largest = np.zeros((self.steps, 2)), np.zeros((self.steps, 3))
-        # Responses of the label part to each label, of the noise part to each draw's coordinates.
+        # Responses of the label part to each label, and of the noise part to each draw.
         moved, answers = np.zeros((self.steps, d)), np.zeros((d, self.steps * d))
         own = np.einsum("iti->it", answers.reshape(d, self.steps, d))
         for t, (x, move) in enumerate(zip(features, moves, strict=True)):
@@ -208,7 +208,7 @@ class NoisyRun(_Run):
         return _Path(features, labels, parts, sums, largest)
 
     def _events(self, path: _Path) -> np.ndarray:
-        """Ratios to the six events of Section D.2.1, by step."""
+        """Ratios to the limits of the six events of Section D.2.1, by step."""
         p, log = self.parameters.failure_probability, self.logarithm
         _, label, noise = np.vecdot(path.parts[1:], path.parts[1:]).T
         label_limit, noise_limit = CONSTANT * self.step_size**2 * log * path.sums.T
@@ -254,7 +254,7 @@ class PrivateRun(_Run):
         super().__init__(parameters, steps)
         moment, log, mu, d = self.moment, self.logarithm, self.least, parameters.dimension
         first, zeta = self.step_size, parameters.label_noise_stds[0]
-        # The second limit holds the sensitivity at the step size itself: a few rounds settle it.
+        # The second limit depends on the sensitivity at the step size itself: iterate a few times.
         for _ in range(20):
             squared = damped_square_root_limit(self.step_size * mu) ** 2
             limit = 8 * CONSTANT**2 * moment**2 * d * squared * 4 * log**5
