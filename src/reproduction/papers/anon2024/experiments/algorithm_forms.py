@@ -94,7 +94,7 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
     prefix_error=stated(
         "largest error of a prefix without noise, divided by its number of vectors",
         where="Algorithm 3, Section 3.1",
-        statement="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of "
+        statement="With the binary digits of t, counted from 0, Algorithm 3 returns an estimate of "
         "the sum of all vectors received so far.",
         select={"counting": "from 0"},
         check=below(1e-12),

@@ -115,7 +115,7 @@ def traces(parameters: Parameters) -> dict:
     designed_first_step=stated(
         "I_1 divided by 2 N eta^2 times the effective dimension",
         where="Section B.3.3",
-        statement="I_1 is at most of order N eta^2 times the effective dimension.",
+        statement="The proof's I_1 is at most of order N eta^2 times the effective dimension.",
         check=every(below(1.0)),
         id="first-part-of-b33",
         ours=["the constant 2", STEPS],
@@ -124,7 +124,7 @@ def traces(parameters: Parameters) -> dict:
         "terms of I_2 (population's design) divided by 1 and 2 times the effective dimension",
         "term",
         where="Section B.3.3",
-        statement="I_2 is at most of the order of the effective dimension.",
+        statement="The proof's I_2 is at most of the order of the effective dimension.",
         check=every(below(1.0)),
         id="second-part-of-b33",
         ours=[

@@ -199,15 +199,15 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     id="residual-estimates-at-large-budgets",
     where="Section B.1, Theorem 4.1, Corollary 4.4",
     statement="If each of N mechanisms is private at the printed share of the budget, all together "
-    "are (epsilon, delta)-DP, for every epsilon, such as N^(1/2).",
+    "are (epsilon, delta)-DP. This holds for every epsilon, such as N^(1/2).",
     ours=[
         "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
         "the mean privacy loss of N randomised responses with that share each",
     ],
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
-    note="If the mean privacy loss of many calls is above epsilon, so is the loss with probability "
-    "near one half or more, whatever delta. Whether the estimates lose this much is open.",
+    note="If the mean privacy loss of many calls is above epsilon, so is the loss itself with "
+    "probability near one half or more, whatever delta is. Whether the estimates lose this is open.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""

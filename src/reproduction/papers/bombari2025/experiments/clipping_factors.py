@@ -102,7 +102,7 @@ def quadrature_error() -> float:
         "squared constant.",
         ours=RANGE,
         check=above(0.5),
-        wrong={"The factor 0.52 in place of one half.": above(0.52)},
+        wrong={"With 0.52 in place of one half.": above(0.52)},
     ),
     least_variance_above_one=stated(
         "least variance factor for constants above 1",
@@ -112,7 +112,7 @@ def quadrature_error() -> float:
         statement="For normalised constants above 1 the variance factor is more than one half.",
         ours=RANGE,
         check=above(0.5),
-        wrong={"The factor 0.52 in place of one half.": above(0.52)},
+        wrong={"With 0.52 in place of one half.": above(0.52)},
     ),
     variance_over_square_increment=stated(
         "largest increment of the variance factor divided by the squared constant",

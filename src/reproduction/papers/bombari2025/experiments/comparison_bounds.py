@@ -48,7 +48,7 @@ BOUND: dict[str, Any] = {
         "an initial rate of 3, c = rho = 1, zeta = 0.3, 80 times from 1e-4 to 1",
     ],
     "check": every(above(0.0)),
-    "note": "The check is on the least log ratio after time 0.",
+    "note": "The check is on the least log ratio at times after 0.",
 }
 
 

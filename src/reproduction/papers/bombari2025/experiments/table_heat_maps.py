@@ -24,8 +24,8 @@ class Parameters(tables.TableParameters, heat_maps.Grid):
     loss_cap: q.Positive = Field(0.6, description="Largest loss compared or drawn.")
     exclusion_factor: q.Positive = Field(
         10.0,
-        description="A seed that exceeds this many medians in a cell whose median is below the cap "
-        "is unstable, and left out of its panel's means.",
+        description="A seed is unstable, and left out of its panel's means, if it exceeds this "
+        "many medians in a cell whose median is below the cap.",
     )
 
 
