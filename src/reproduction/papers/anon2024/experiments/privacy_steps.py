@@ -207,7 +207,7 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
     note="If the mean privacy loss of many calls is above epsilon, so is the loss itself with "
-    "probability near one half or more, whatever delta is. Whether the estimates lose this is open.",
+    "probability near one half or more, whatever delta is. Whether estimates lose this is open.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""
