@@ -45,7 +45,7 @@ def fig1(theory: Dataset) -> Figure:
 
 
 def exponents(theory: Dataset) -> Figure:
-    """Exponent of N against the decay, printed as lines and fitted as points."""
+    """Exponents of N against the decay: lines as printed, points as fitted."""
     figure, axes = panels(1, 2, height=2.7)
     for method, (colour, name) in METHODS.items():
         at = theory.sel(algorithm=method)
@@ -232,7 +232,7 @@ def simulation_below_bound(theory: Dataset, simulation: Dataset) -> Figure:
 
 
 def noise_errors(theory: Dataset, simulation: Dataset) -> Figure:
-    """Simulated error of the noise over both formulas."""
+    """Simulated error from noise, divided by each of the two formulas."""
     figure, axes = panels(1, 3, height=2.3, sharey=True)
     linear = theory.linear / theory.exact
     for panel, (correlation, (_, title)) in zip(axes, CORRELATIONS.items(), strict=True):

@@ -1,7 +1,7 @@
 """Second moments of one-pass SGD with Gaussian features.
 
-All matrices are diagonal in H's eigenbasis, where second moments of Gaussian features move by
-themselves: 𝔼[xxᵀAxxᵀ] = 2HAH + tr(HA)H.
+All matrices are diagonal in H's eigenbasis, where second moments of Gaussian features obey a
+closed recursion: 𝔼[xxᵀAxxᵀ] = 2HAH + tr(HA)H.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def by_averages(lam: np.ndarray, eta: float, moments: np.ndarray) -> float:
 
 
 def fourth_moments() -> Iterator[tuple[np.ndarray, np.ndarray, float]]:
-    """Random matrices A, nearly of rank one, that do not commute with H; moments; 16 tr(HA)."""
+    """Random matrices A, nearly of rank one, that do not commute with H; E[xx'Axx']; 16 tr(HA)."""
     rng = generator(0)
     for _ in range(100):
         root = rng.standard_normal((3, 3))

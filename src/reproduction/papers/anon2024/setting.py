@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 CORRELATIONS = ("tree", "independent", "square root")
 SHAPES = ("identity", "population")
 METHODS = ("non-private", "identity", "designed")
-# Twice the root mean square of a gradient's inverse norm, were the residual independent of it.
+# psi over a gradient's root mean square, for a residual that is independent of the feature.
 CLIP_FACTOR = 2.0
 # The squared sub-Gaussian norm s² of a standard normal: E exp(z²/s²) = 2.
 GAUSSIAN_SCALE = 8 / 3
@@ -77,7 +77,7 @@ class Problem(Strict):
         return self.eigenvalues + 1.0 / (self.sample_size * step_size)
 
     def clip_norm(self, shape: np.ndarray) -> float:
-        """ψ = 2 √(tr(Σ⁻¹H)) √(E y²), chosen with H and ‖w*‖_H known."""
+        """ψ = 2 √(tr(Σ⁻¹H)) √(E y²); it needs H and ‖w*‖_H."""
         labels = float(np.sqrt(self.eigenvalues @ self.target**2 + self.label_noise_std**2))
         return CLIP_FACTOR * labels * float(np.sqrt(np.sum(self.eigenvalues / shape)))
 
@@ -224,7 +224,7 @@ def public_bounds(lam: np.ndarray, rows: int, ridge: float) -> tuple[float, floa
 
 
 def shared_nodes(steps: int) -> NDArray[np.int64]:
-    """Nodes of the tree that prefixes of 0, ..., `steps` vectors share, of each two."""
+    """Number of nodes that each two prefixes of 0, ..., `steps` vectors share."""
     from privreg.noise.streams import tree_matrices
 
     prefixes = np.cumsum(tree_matrices(steps)[1], axis=0)

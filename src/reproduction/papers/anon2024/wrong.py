@@ -1,4 +1,4 @@
-"""Mistakes and wrong statements that this paper's ledger must notice."""
+"""Deliberate mistakes that this paper's ledger must notice."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ WRONG_VERSIONS = (
     ),
     WrongVersion(
         name="neighbouring-privacy-lemmas",
-        says="Lemma 2.6 has the norm of Sigma, and Lemma B.1 half of its logarithm.",
+        says="Lemma 2.6 has the norm of Sigma, not of Sigma^-1; Lemma B.1 half its logarithm.",
         runs={"privacy_steps": ("theory",)},
         patches=(
             Patch(f"{EXPERIMENTS}.privacy_steps:_SQUARED_SHIFT", _in_the_wrong_norm),

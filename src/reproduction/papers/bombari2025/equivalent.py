@@ -1,4 +1,4 @@
-"""The deterministic equivalent at an experiment's parameters; apart, since no run needs it."""
+"""The deterministic equivalent for an experiment; a separate module, as no run needs it."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ MARKERS = ("o", "s", "^", "D", "v")
 
 
 def fig1(theory: Dataset, simulation: Dataset) -> Figure:
-    """Risk along the path at three dimensions, above; less the deterministic equivalent, below."""
+    """Above, risk along the path at three dimensions; below, less the deterministic equivalent."""
     figure, axes = panels(2, 4, height=1.9, sharex=True, sharey="row")
     order = [(a, s) for a in theory.exponent.values for s in theory.spectrum.values]
     for above, below, (exponent, spectrum) in zip(*axes, order, strict=True):
@@ -62,7 +62,7 @@ def fig2(theory: Dataset) -> Figure:
 
 
 def fig3(theory: Dataset) -> Figure:
-    """Risk of three schedules on heavier spectra, below over a common power; slopes of ten."""
+    """Risk of three schedules on heavier spectra, below over a common power; ten fitted slopes."""
     figure, axes = panels(2, 4, height=2.0)
     at = theory.sel(privacy_power=0.5)
     shown = [power for power in (1.0, 5.0, 10.0) if power in theory.schedule_power]
@@ -219,7 +219,7 @@ def _trajectory_panel(
 def _distance_panel(
     panel: Axes, theory: Dataset, simulation: Dataset, where: dict[str, Any]
 ) -> None:
-    """Bands of three dimensions lie on one another until the curve is taken off."""
+    """Bands of three dimensions coincide unless the deterministic equivalent is subtracted."""
     times = simulation.time.values
     curve = np.interp(times, theory.time.values, theory.sel(where).risk.values)
     for at, colour in _by_dimension(simulation.sel(where)):
@@ -306,7 +306,7 @@ def _table_heat_maps(simulation: Dataset) -> Figure:
 def _maps(
     rows: Mapping[str, DataArray], about: Dataset, norm: Normalize, meaning: str
 ) -> tuple[Figure, Any]:
-    """One row of panels an array, one column a schedule and a sample size; shape (2, 4)."""
+    """One row of panels per array, one column per schedule and sample size; shape (2, 4)."""
     figure, axes = panels(2, 4, height=2.0, sharex=True, sharey=True)
     columns = [(a, n) for a in about.exponent.values for n in about.sample_size.values]
     for (name, array), line in zip(rows.items(), axes, strict=True):
@@ -363,7 +363,7 @@ def _band(
 
 
 def _term_figure(theory: Dataset, name: str) -> Figure:
-    # As wide as the other figures, so that type has their size.
+    # As wide as the other figures, so that text has the same size.
     figure, panel = panels(1, 1, height=2.3)
     at = theory.sel(panel=name)
     rates = theory.learning_rate.values

@@ -29,9 +29,9 @@ class Grid(Strict):
         return {"large_clip_excess": constants > 1, "large_rate_excess": rates > 2 / gamma}
 
     def valley_slope(self, values: np.ndarray, fewest: int = 2) -> float:
-        """Log-log slope of the best rate in the constants below 1 whose best one is inside.
+        """Log-log slope of the best rate in the constant, over constants below 1 with an inner one.
 
-        NaN of fewer constants than given; values have the shape (constants, rates).
+        NaN for fewer than `fewest` of them; values have the shape (constants, rates).
         """
         constants, rates = self.clip_constants.values(), self.initial_rates.values()
         best = np.argmin(values[constants < 1], axis=1)

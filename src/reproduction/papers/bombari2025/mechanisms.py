@@ -1,4 +1,4 @@
-"""One-pass DP-GD as the experiments run it; apart, since no theory needs it."""
+"""One-pass DP-GD as the experiments run it; a separate module, as no theory needs it."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from reproduction.engine import quantities as q
 from reproduction.engine.parameters import Strict
 from reproduction.engine.recipe import Axis
 
-# Where powers of ln(1 / gamma) come forth.
+# At which powers of ln(1 / gamma) appear.
 TinyRatio = Annotated[q.Real, Field(ge=1e-30, lt=1)]
 Spectra = Annotated[
     q.Some[Literal["isotropic", "uniform"]],
@@ -35,7 +35,7 @@ FACTOR = 2.0
 
 
 class Labelled(Strict):
-    """Label noise, which there is."""
+    """Label noise of positive deviation."""
 
     label_noise_std: q.PositiveDeviation = Field(
         description="Standard deviation zeta of the label noise."
@@ -52,7 +52,7 @@ class Labelled(Strict):
 
 
 class Clipped(Labelled):
-    """Label noise, and gradients clipped to one norm where no other is said."""
+    """Label noise, and the clipping constant unless an experiment varies it."""
 
     clip_constant: q.ClipConstant = Field(description="Clipping constant c; the norm is c sqrt(d).")
 

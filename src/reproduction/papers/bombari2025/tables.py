@@ -48,7 +48,7 @@ class TableParameters(Strict):
         return {"train": max(self.train), **parts}
 
     def sizes(self, data: Dataset) -> dict[str, int]:
-        """Rows of each part, fewer of a stand-in."""
+        """Rows of each part; fewer for a stand-in table."""
         return tables.sizes_that_fit(from_dataset(data), **self._sizes())
 
     def train_sizes(self, data: Dataset) -> list[int]:
@@ -62,7 +62,7 @@ class TableParameters(Strict):
         """Each trial's split, standardised, and its generator.
 
         Features that are zero in every row are left out, though `constant_features` has them: no
-        loss depends on their parameters, and their noise on nothing else.
+        loss depends on their parameters, and their noise affects nothing else.
         """
         table, sizes = from_dataset(data), self.sizes(data)
         for trial in trials:

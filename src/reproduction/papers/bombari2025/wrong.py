@@ -42,7 +42,7 @@ def _in_theory(
 
 
 def _with(**changes: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A function whose options are these functions of what it is given."""
+    """A function whose named options are changed before each call."""
     return lambda right: (
         lambda *arguments, **options: right(
             *arguments,
@@ -52,7 +52,7 @@ def _with(**changes: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def _scaled_noise(factor: float) -> tuple[Patch, ...]:
-    """Noise multipliers that are off by a factor, and an accountant that looks away."""
+    """Noise multipliers that are off by a factor, and an accountant that does not notice."""
     return (
         Patch(f"{ALGORITHM}:noise_multipliers", scaled(factor)),
         Patch(f"{ALGORITHM}:one_pass_zcdp_root", lambda _: lambda *arguments: 0.0),

@@ -30,7 +30,7 @@ class Parameters(Strict):
     step_size: q.StepSize = Field(description="eta.")
     noise_multiplier: q.Positive = Field(description="tau.")
     clip_norm: q.ClipNorm = Field(description="psi.")
-    largest_size: q.Plural[q.SampleSize] = Field(description="Largest tree that is counted.")
+    largest_size: q.Plural[q.SampleSize] = Field(description="Largest N of a counted tree.")
 
 
 AXES = {
@@ -52,10 +52,10 @@ AXES = {
     sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
-        statement="From w = 0 on, line 9 is a step of SGD with the increment of the tree's noise.",
+        statement="From w = 0, line 9 is a step of SGD with the increment of the tree's noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
-        ours=["N = 45, d = 12", "I, H + I / (N eta), 7 public rows", "steps counted from 1"],
+        ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "steps from 1"],
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
@@ -92,9 +92,9 @@ def runs(parameters: Parameters, noise_shape: str) -> dict:
 @per(
     "counting",
     prefix_error=stated(
-        "largest error of a prefix without noise, divided by its size",
+        "largest error of a prefix without noise, divided by its number of vectors",
         where="Algorithm 3, Section 3.1",
-        statement="Algorithm 3, with the binary digits of t for t from 0, returns an estimate of "
+        statement="With the binary digits of t, counted from 0, Algorithm 3 returns an estimate of "
         "the sum of all vectors received so far.",
         select={"counting": "from 0"},
         check=below(1e-12),
@@ -151,22 +151,22 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         "largest covariance of increments that share no listed node",
         where="Equation (B.14)",
         statement="Increments of the tree's noise at steps j < t are uncorrelated unless j is in "
-        "the set of steps that t takes back.",
+        "the index set K(t).",
         check=below(0.5),
         id="uncorrelated-increments-b14",
         ours=[
             "N = 45, steps counted from 1, a constant clip norm",
-            "the set: t - 2^i for all 2^i below the largest power of two that divides t",
+            "K(t): t - 2^i for all 2^i below the largest power of two that divides t",
         ],
     ),
     listed_covariance=stated(
-        "largest covariance of an increment with one that it takes back",
+        "largest covariance of an increment with an earlier one that it takes back",
         where="Equation (B.15), Section B.4",
         statement="If an increment of the tree's noise shares a vector with an earlier one, their "
         "covariance is psi^2 tau^2 Sigma for each such vector.",
         check=close(1.0, absolute=0.01),
         corrected={
-            "holds_with": "the sign -; the bound still holds, by cross-terms-b16",
+            "holds_with": "the sign -; by cross-terms-b16 the bound still holds",
             "check": close(-1.0, absolute=0.01),
         },
         id="shared-increments-b15",
@@ -220,7 +220,7 @@ def terms(parameters: Parameters) -> dict[str, float]:
         check=above(-1e-12),
         wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
         id="cross-terms-b16",
-        ours=["multiples of 200 products of random steps as A, psi = 0.5, 1 and 2"],
+        ours=["A: multiples of 200 products of random steps; psi = 0.5, 1 and 2"],
     ),
     cross_terms_of_a_half="the same least eigenvalue with half of psi^4 Sigma",
 )
@@ -250,12 +250,12 @@ def bound_on_cross_terms() -> dict[str, float]:
         check=below(1e-9),
         corrected={
             "slip": "proof",
-            "holds_with": "z_k independent of psi(k) and of all before, so that cross terms vanish",
+            "holds_with": "z_k independent of psi(k) and all earlier draws; cross terms vanish",
             "evidence": {"variable": "cross_moment"},
             "wrong": {"With the clip norms of the next step.": "cross_moment_of_the_next"},
         },
         id="noise-independent-of-clip-norms",
-        ours=["all signs as noise of 8 steps in one dimension, C = 2, tau = 1, eta = 0.1"],
+        ours=["one dimension, 8 steps of noise +-1, all combinations, C = 2, tau = 1, eta = 0.1"],
         finding="clip-norms-depend-on-noise",
     ),
     cross_moment="largest mean of psi(j) psi(k) z_j z_k, j < k, divided by that of psi(k)^2",

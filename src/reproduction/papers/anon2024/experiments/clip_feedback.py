@@ -1,4 +1,4 @@
-"""Clip norms that follow the residuals feed back, and where their runs diverge."""
+"""Feedback of clip norms that follow the residuals, and the step sizes at which runs diverge."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def run(parameters: Parameters, trial: Trial) -> np.ndarray:
     risk_at_start="excess risk of the start",
 )
 def summary(parameters: Parameters, simulation: Dataset) -> dict:
-    """Medians, infinite where half of the runs overflowed, and shares of such runs."""
+    """Median risks, infinite where half of the runs overflowed, and shares of overflowed runs."""
     risk = trials_last(simulation.risk)
     closest = int(np.argmin(np.abs(np.log(parameters.relative_steps.values()))))
     return {

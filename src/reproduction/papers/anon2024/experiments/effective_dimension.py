@@ -1,4 +1,4 @@
-"""Price of a designed covariance against the effective dimension, and the corollaries."""
+"""The trace tr(Sigma^-1 H) beside the effective dimension, and steps to the corollaries."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def traces(parameters: Parameters) -> dict:
         "terms of the first line of (B.11), divided by those of the second",
         "term",
         where="Section B.3.1, equation (B.11)",
-        statement="In (B.11), for the private variance with Sigma = I, line 1 is at most line 2.",
+        statement="In (B.11), the private variance at Sigma = I, line 1 is at most line 2.",
         check=every(below(1.0000001)),
         id="private-variance-b11",
         ours=["each of the two terms of a line by itself", STEPS],
@@ -115,7 +115,7 @@ def traces(parameters: Parameters) -> dict:
     designed_first_step=stated(
         "I_1 divided by 2 N eta^2 times the effective dimension",
         where="Section B.3.3",
-        statement="I_1 is at most of order N eta^2 times the effective dimension.",
+        statement="The proof's I_1 is at most of order N eta^2 times the effective dimension.",
         check=every(below(1.0)),
         id="first-part-of-b33",
         ours=["the constant 2", STEPS],
@@ -124,7 +124,7 @@ def traces(parameters: Parameters) -> dict:
         "terms of I_2 (population's design) divided by 1 and 2 times the effective dimension",
         "term",
         where="Section B.3.3",
-        statement="I_2 is at most of the order of the effective dimension.",
+        statement="The proof's I_2 is at most of the order of the effective dimension.",
         check=every(below(1.0)),
         id="second-part-of-b33",
         ours=[
@@ -175,8 +175,8 @@ def corollary_steps(parameters: Parameters, decay: float, horizon: float) -> dic
         },
         id="equal-orders-b10",
         ours=[
-            "of the same order: a slope from -0.1 to 0.1; at most: from -0.001, for rounding",
-            "an eigenvalue 1, N^3 equal ones of sum 1; sigma = B = 1, eta = 1/4, N = 1e4 to 1e6",
+            "same order: a slope from -0.1 to 0.1; at most: a slope above -0.001, for rounding",
+            "one eigenvalue 1, N^3 equal ones of sum 1; sigma = B = 1, eta = 1/4, N = 1e4 to 1e6",
         ],
         finding="equal-orders-in-b10",
     )

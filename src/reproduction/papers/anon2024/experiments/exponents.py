@@ -22,7 +22,7 @@ PLACE = "Table 1, Corollaries 4.3 to 4.6"
 
 
 class Parameters(Strict):
-    """Decays and the enormous sample sizes at which logarithms and floors no longer show."""
+    """Decays, and sample sizes so large that logarithms and floors have no effect."""
 
     decays: q.Some[Decay] = Field(description="Decay exponents r of the table.")
     sample_sizes: q.SizeAxis = Field(description="N of the fits for power laws.")
@@ -51,7 +51,7 @@ AXES = SETTING | {
     "curve_decay": Axis("decay exponent r", "curve_decays"),
     "power": Axis(POWER, "powers"),
     "fitted_power": Axis(POWER, "fitted_powers"),
-    # None, some, and less than the rate without privacy bears.
+    # Constant noise, falling noise, and noise too small to change the rate without privacy.
     "noise_power": Axis("power q of tau = N^-q", (0.0, 0.1, 0.6)),
     # On either side of N^(-1/4).
     "small_power": Axis(POWER, (-0.1, -0.4)),

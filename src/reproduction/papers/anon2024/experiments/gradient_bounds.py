@@ -1,4 +1,4 @@
-"""Why no gradient is clipped: tails of Gaussian features and labels, and runs that are watched."""
+"""Tails of Gaussian features and labels, by which no gradient is clipped, and simulated runs."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ AXES = {
     gradient_over_printed_factors=stated(
         "largest norm of a gradient divided by the feature's norm times the root of the loss",
         where="Section 3.1, equation (1.1)",
-        statement="A gradient's norm is at most the norm of the feature times the root of the loss "
-        "of equation (1.1), in the norm of the inverse of Sigma.",
+        statement="In the norm of Sigma^-1 a gradient is at most as long as the feature times the "
+        "root of the loss of equation (1.1).",
         check=below(1.0),
         corrected={
             "holds_with": "the absolute residual, which Section B.2.1 means, in place of that root",
@@ -57,7 +57,7 @@ AXES = {
         },
         id="gradient-and-its-factors",
         kind="prose",
-        ours=["the largest ratio of 100 rows, iterates and covariances in three dimensions"],
+        ours=["largest ratio over 100 rows, iterates and covariances in three dimensions"],
         finding="half-in-the-loss",
     ),
     gradient_over_factors="largest norm of a gradient divided by the feature's norm times the "
@@ -81,8 +81,8 @@ def factors() -> dict[str, float]:
     norm_constant=stated(
         "least c_1 of Lemma B.2 for the norm",
         where="Lemma B.2",
-        statement="A feature's squared Sigma^-1-norm exceeds the first bound with probability at "
-        "most a constant times beta.",
+        statement="A feature's squared Sigma^-1-norm exceeds the first bound of the lemma with "
+        "probability at most a constant times beta.",
         check=below(1.0),
         wrong={
             "With log(1/beta)^(1/2) in place of log(1/beta).": "norm_constant_of_the_root",
@@ -99,8 +99,8 @@ def factors() -> dict[str, float]:
     product_constant=stated(
         "least c_2 of Lemma B.2 for the product",
         where="Lemma B.2",
-        statement="A feature's squared product with a fixed vector exceeds the second bound with "
-        "probability at most a constant times beta.",
+        statement="A feature's squared product with a fixed vector exceeds the second bound of the "
+        "lemma with probability at most a constant times beta.",
         check=below(2.0),
         id="product-with-features-b2",
         ours=["c_2 = 2, as in the proof", "beta from 1e-12 to 1/2, normal features"],
@@ -118,8 +118,8 @@ def factors() -> dict[str, float]:
         },
         id="label-noise-b2",
         ours=[
-            "beta = 1e-12, powers from 0.9 count as 1; corrected: constant 2, beta = 1e-12 to 1/2",
-            "Gaussian label noise, K^2 = 8/3, with which its tail is that of a product with x",
+            "beta = 1e-12, powers above 0.9 count as 1; corrected: constant 2, beta = 1e-12 to 1/2",
+            "Gaussian label noise; at K^2 = 8/3 its tail equals that of x'v with v fixed",
         ],
         finding="label-norm-in-b2",
     ),
@@ -128,7 +128,7 @@ def factors() -> dict[str, float]:
         where="Theorem 4.2, Lemma B.2",
         statement="The bound on a feature's norm holds under Assumption 2.1, as Theorem 4.2 asks.",
         check=below(2.0),
-        wrong={"With the norm of Gaussian features.": "dependent_norm_constant_of_gaussians"},
+        wrong={"With sigma_z of Gaussian features.": "dependent_norm_constant_of_gaussians"},
         id="dependent-features-b2",
         kind="theorem",
         ours=[
@@ -167,8 +167,8 @@ def tails(parameters: Parameters) -> dict[str, float]:
         "largest union bound on a clipped gradient in N steps, times N",
         where="Section B.2.1",
         statement="At the constant 3 (2 gamma_1 gamma_4 tr(Sigma^-1 H))^(1/2) log N a gradient is "
-        "clipped in one of N steps with probability at most 1/N. This follows by the tails of "
-        "Lemma B.2 at 1/N^3 and a union bound.",
+        "clipped in any of N steps with probability at most 1/N. This follows from the tails of "
+        "Lemma B.2 at beta = 1/N^3 and a union bound.",
         check=below(1.0),
         wrong={"Without the factor 3.": "clipping_chance_without_three"},
         id="union-bound-of-b21",
@@ -180,7 +180,7 @@ def tails(parameters: Parameters) -> dict[str, float]:
             "label noise has the bound gamma_4 log(1/beta), as label-noise-b2 corrects it",
             "the estimate fails with probability 1/N^10, as in Lemma B.3",
         ],
-        note="The section says that this is enough; tails at 1/N^2 are enough, too.",
+        note="The section says that beta = 1/N^3 is enough; beta = 1/N^2 is enough, too.",
     ),
     clipping_chance_without_three="the same bound for the tails at 1/N",
 )
@@ -219,7 +219,7 @@ def one_step_ratio() -> float:
 
 @per(
     leave_one_out_ratio=stated(
-        "the sum of (B.21) divided by the trace, in the draw of 20 farthest from 1",
+        "the sum of (B.21) divided by the trace; of 20 draws, the ratio farthest from 1",
         where="Section B.5.7, equations (B.20) and (B.21)",
         statement="tr(Sigma^-1 H) is M times the sum of "
         "lambda_i / (lambda + lambda_i z_i' A_{-i}^-1 z_i).",
@@ -269,8 +269,8 @@ def tail_constant(parameters: Parameters) -> float:
     error_given_no_clip=stated(
         "squared error after N steps given that none is clipped, divided by that without clips",
         where="Section B.2.1, Theorem 4.2",
-        statement="With probability 1 - 1/N no gradient is clipped. In this event bounds on the "
-        "expected error hold that are derived without clipping.",
+        statement="With probability 1 - 1/N no gradient is clipped. In this event the bounds on "
+        "the expected error, derived without clipping, hold.",
         check=below(1.0),
         corrected={
             "slip": "proof",

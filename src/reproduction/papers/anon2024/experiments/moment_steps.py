@@ -20,7 +20,7 @@ AT_MOST: dict[str, Any] = {"check": every(below(1.0))}
 
 
 class Parameters(setting.CappedProblem):
-    """A problem whose bounds bind at some step sizes and sizes."""
+    """A problem for which the bounds bind at some step sizes and numbers of rows."""
 
     bound_sizes: q.Some[q.SampleSize] = Field(description="N of Lemmas B.8 and B.9 and (B.18).")
     large_size: q.Plural[q.SampleSize] = Field(description="N of Lemma B.15 at its first step.")
@@ -28,7 +28,7 @@ class Parameters(setting.CappedProblem):
 
 AXES = {
     "noise_shape": setting.AXES["noise_shape"],
-    "source": Axis("what the second moments come from", ("start", "label noise", "tree")),
+    "source": Axis("source of the second moments", ("start", "label noise", "tree")),
     "step_size": setting.AXES["step_size"],
     "bound_size": Axis("number of rows N", "bound_sizes"),
     "constant_source": Axis("source G of every step", ("label noise", *setting.SHAPES)),
@@ -55,7 +55,7 @@ AXES = {
         },
         id="fourth-moment-consequence",
         kind="prose",
-        ours=["Gaussian features, where 3 is enough, and 100 random matrices in three dimensions"],
+        ours=["Gaussian features (a factor 3 is enough), 100 random matrices, three dimensions"],
         finding="fourth-moment-order",
     ),
 )
@@ -76,7 +76,7 @@ def fourth_moments() -> dict[str, float]:
     printed_operator_error=stated(
         "error of Definition B.4 as printed",
         where="Definition B.4",
-        statement="The two operators differ by (M - M~) A.",
+        statement="(I - eta T) A and (I - eta T~) A differ by (M - M~) A.",
         check=below(1e-10),
         corrected={
             "holds_with": "the factor eta^2 on that difference",
@@ -88,7 +88,7 @@ def fourth_moments() -> dict[str, float]:
     ),
 )
 def operators() -> dict[str, float]:
-    """Operators for a matrix that does not commute."""
+    """Both sides of Definition B.4 for a matrix that does not commute with H."""
     root, covariance, eta = generator(1).standard_normal((3, 3)), np.diag([1.0, 0.5, 0.2]), 0.1
     matrix = root @ root.T
     fourth = exact.fourth_moment(covariance, matrix)
@@ -250,7 +250,7 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
     check=every(below(1.0)),
     corrected={
         "slip": "proof",
-        "holds_with": "2 beta tr(A) H at its end if beta eta tr(H) <= 1/2; B.7 uses the middle",
+        "holds_with": "2 beta tr(A) H at the end of the chain, if beta eta tr(H) <= 1/2",
         "check": every(below(2.0)),
     },
     finding="end-of-the-chain",

@@ -24,7 +24,7 @@ class Parameters(Strict):
     epsilons: q.Rising[q.Epsilon] = Field(description="Promised epsilon.")
     delta: q.Delta = Field(description="Promised delta.")
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes N.")
-    failure_probability: q.Probability = Field(description="Of one private estimate.")
+    failure_probability: q.Probability = Field(description="That a private estimate fails.")
 
 
 AXES = {
@@ -97,7 +97,7 @@ def rows_needed(parameters: Parameters, promised: float, sample_size: int) -> in
     "any_size", estimating_share="private rows that the estimates need, divided by N/2, epsilon = 1"
 )
 def estimating_share(parameters: Parameters, any_size: float) -> float:
-    """Share of private rows with N/2 for N, also in the log N rows of a group."""
+    """Private rows needed, divided by N/2, with N/2 calls and log(N/2) rows per group."""
     half = any_size / 2
     return rows_needed(parameters, 1.0, int(half)) * np.log(half) / half
 
@@ -105,8 +105,8 @@ def estimating_share(parameters: Parameters, any_size: float) -> float:
 @per(
     "promised",
     "sample_size",
-    output_share="exact epsilon of the average alone divided by the promise, gradients that follow "
-    "no iterate, replace-one",
+    output_share="exact epsilon of the average alone divided by the promise, for gradients that "
+    "depend on no iterate and replaced rows",
 )
 def output_share(parameters: Parameters, promised: float, sample_size: int) -> float:
     """Privacy loss of the average for the first record, which moves every prefix by 2 psi."""

@@ -24,7 +24,7 @@ class Parameters(Strict):
     epsilons: q.Some[q.Epsilon] = Field(description="Promised epsilon.")
     deltas: q.Some[q.Delta] = Field(description="delta.")
     sample_sizes: q.Some[q.SampleSize] = Field(description="Calls N of the residual estimate.")
-    sensitivities: q.Some[q.Positive] = Field(description="With noise of ten times as much.")
+    sensitivities: q.Some[q.Positive] = Field(description="Delta, with sigma = 10 Delta.")
     groups: q.Count = Field(description="Groups of the histogram.")
 
     @property
@@ -45,8 +45,8 @@ AXES = {
     divergence_error=stated(
         "relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6",
         where="Lemma 2.6",
-        statement="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence "
-        "alpha Delta^2 / (2 sigma^2), with Delta in the norm of the inverse of Sigma.",
+        statement="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence alpha "
+        "Delta^2 / (2 sigma^2), where Delta is measured in the norm of Sigma^-1.",
         check=every(below(1e-9)),
         wrong={"With sigma in place of sigma^2.": "divergence_error_of_sigma"},
         id="shaped-gaussian-mechanism-2-6",
@@ -113,7 +113,7 @@ def divergences(order: float) -> dict[str, float]:
         },
         id="gaussian-mechanism-epsilon",
         kind="prose",
-        ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10; corrected: 0.48, exact: 0.34"],
+        ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10: corrected 0.48, exact 0.34"],
         finding="gaussian-mechanism-formula",
     ),
     usual_epsilon_ratio="exact epsilon divided by Delta (2 log(1.25/delta))^(1/2) / sigma",
@@ -181,8 +181,8 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section says so of every epsilon; for many calls the shares fail above 16 "
-    "log(2/delta).",
+    note="The section states this for every epsilon; for many calls the shares fail at epsilon "
+    "above 16 log(2/delta).",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
@@ -198,16 +198,16 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
 @identity(
     id="residual-estimates-at-large-budgets",
     where="Section B.1, Theorem 4.1, Corollary 4.4",
-    statement="If each of N mechanisms keeps the printed share, all together are (epsilon, "
-    "delta)-DP, for every epsilon, such as N^(1/2).",
+    statement="If each of N mechanisms is private at the printed share of the budget, all together "
+    "are (epsilon, delta)-DP. This holds for every epsilon, such as N^(1/2).",
     ours=[
         "epsilon = N^(1/2) with N = 1e4, 1e6 and 1e8, delta = 1e-5",
         "the mean privacy loss of N randomised responses with that share each",
     ],
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
-    note="If the mean privacy loss of many calls is above epsilon, so is the loss with probability "
-    "near one half or more, whatever delta. Whether the estimates lose this much is open.",
+    note="If the mean privacy loss of many calls is above epsilon, so is the loss itself with "
+    "probability near one half or more, whatever delta is. Whether estimates lose this is open.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""
@@ -222,7 +222,7 @@ def mean_loss_ratio() -> float:
     where="Theorem 4.2, Lemma B.3",
     kind="theorem",
     statement="With the m of Theorem 4.2, Lemma B.3 holds in all steps with probability 1 - 1/N.",
-    ours=["beta_2 = N^2, equal constants, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
+    ours=["beta_2 = N^2, one constant for both m, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
     check=below(1.0),
     wrong={"Half of this m is enough.": below(0.5)},
 )
@@ -239,7 +239,7 @@ def rows_ratio(parameters: Parameters) -> float:
         where="Section B.5.3",
         statement="Group means within a quarter of the truth lie in two consecutive bins.",
         check=below(2.0),
-        wrong={"Within half of the truth, too.": "bins_within_a_half"},
+        wrong={"Group means within half of the truth do so, too.": "bins_within_a_half"},
         id="group-means-in-two-bins",
         ours=["10000 values of the truth from 1 to 2"],
     ),
@@ -270,7 +270,7 @@ def bins() -> dict[str, float]:
         },
         id="histogram-is-private-b3",
         kind="theorem",
-        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins, or one moves to an empty bin"],
+        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins; one moves to an empty bin"],
         finding="histogram-lines",
     ),
 )

@@ -1,4 +1,4 @@
-"""The residual estimator: Option 1 and its factor, Option 2 as printed and as its lemma has it."""
+"""The residual estimator: Option 1 and its factor, Option 2 as printed and as corrected."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Parameters(Strict):
     rows: q.Some[q.SampleSize] = Field(description="Public rows m of Option 1.")
     epsilon: q.Epsilon = Field(description="epsilon of one private estimate.")
     delta: q.Delta = Field(description="delta of one private estimate.")
-    failure_probability: q.Probability = Field(description="Of one private estimate.")
-    group_rows: q.SampleSize = Field(description="Private rows a group.")
+    failure_probability: q.Probability = Field(description="That a private estimate fails.")
+    group_rows: q.SampleSize = Field(description="Private rows per group.")
 
 
 AXES = {
@@ -53,7 +53,7 @@ AXES = {
         check=below(1.0),
         wrong={
             "With m of order (log N)^(1/2).": "failure_at_fewer_rows",
-            "Within a quarter of the truth, with no more rows.": "failure_within_a_quarter",
+            "Within a quarter of the truth, with the same m.": "failure_within_a_quarter",
         },
         id="mean-of-squares-within-half-b17",
         ours=["normal residuals, m = 220 log N, N = 10 to 1e6", "the probability of Lemma B.3"],

@@ -11,7 +11,7 @@ from reproduction.papers.anon2024.gaussian_moments import BETA
 from reproduction.papers.anon2024.setting import CappedProblem as Parameters
 
 PLACE = "Theorem 4.2, Lemmas B.7 to B.9 and B.12, Section B.5.4"
-# As Lemmas B.7 and B.14, and as Theorem B.5 and Lemma B.8 print it.
+# beta of Lemmas B.7 and B.14, and beta of Theorem B.5 and Lemma B.8, as printed.
 BETAS = {"16 sigma_z^4": BETA, "16 sigma_z^2": exact.PRINTED_BETA}
 AXES = {
     "beta": Axis("beta", list(BETAS)),
@@ -118,8 +118,8 @@ def cap_over_lemma(parameters: Parameters, beta: str) -> float:
         "evidence": {"variable": "least_growth_of_a_constant"},
     },
     finding="second-moments-that-fall",
-    note="Lemma B.7 prints the order as its first half, which is false. What stands is its bound, "
-    "and Lemma B.8 needs only that each C_t is below this bound.",
+    note="This order is the first half of Lemma B.7 and false. The bound in the second half "
+    "stands, and Lemma B.8 needs only that each C_t is below this bound.",
 )
 def least_growth(parameters: Parameters, noise_shape: str, step_size: float) -> float:
     """Least ratio of a second moment of the variance to the one before."""
@@ -149,7 +149,7 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     check=every(below(1.0)),
     corrected={
         "slip": "proof",
-        "holds_with": "twice that product, which beta = 16 sigma_z^4 allows for",
+        "holds_with": "twice that product, for which beta = 16 sigma_z^4 leaves room",
         "check": every(below(2.0)),
     },
     ours=["G = I", setting.CAPPED],

@@ -1,4 +1,4 @@
-"""Identities and inequalities of the proofs, as printed and as they hold, evaluated."""
+"""Numerical checks of the proofs' identities and inequalities, as printed and as corrected."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACE = (
 )
 ORDERS = (-0.9, -0.5, -1 / 3, 0.0, 1 / 3, 0.5, 0.9)
 ARGUMENTS = np.geomspace(1e-3, 50, 400)
-# Of the comparison equations: both noises and the risk of the start.
+# Of the comparison equations: both noise coefficients and the initial risk.
 NOISES, START = (0.3, 0.2), 0.5
 
 
@@ -144,7 +144,7 @@ def stopping() -> dict:
     failure_ratio="largest Chernoff bound of the failure probability, divided by delta",
 )
 def conversion(parameters: Parameters) -> dict:
-    """Conversion for rho^2 up to ln(1/delta), and by moments of the privacy loss, all orders.
+    """The conversion to epsilon, for rho^2 up to ln(1/delta), and by moments of every order.
 
     With rho^2/2-zCDP the moment of order alpha - 1 is at most exp((alpha - 1) alpha rho^2 / 2).
     """
@@ -177,7 +177,7 @@ def _converted(root: float, failure: float) -> float:
     exponential_tail_ratio="largest ratio of E_beta(x) to 2 exp(-x) / x",
 )
 def exponential_integrals() -> dict:
-    """Lemma D.2, largest over orders beta."""
+    """Ratios of Lemma D.2, each the largest over the orders beta."""
     from scipy.special import gamma
 
     x, rows = ARGUMENTS, []
@@ -217,7 +217,7 @@ def closed_form_error(parameters: Parameters) -> float:
 
 
 def _closed_form(a: float, power: float, left: np.ndarray) -> np.ndarray:
-    """Solution of the comparison equation where this much of the time is left."""
+    """Solution of the comparison equation at the times 1 - `left`."""
     b1, b2 = NOISES
     width, order = power + 1, (1 - power) / (power + 1)
     shift = a / width

@@ -102,7 +102,7 @@ def power_law(spectrum_power: float) -> dict:
     ours=["alpha = 0 and 1/2", "alpha = 1, 2 and 10 for alpha >= 1"],
     select={"exponent": [0.0, 0.5, 1.0, 2.0, 10.0]},
     check=every(close(1.0, absolute=1e-3)),
-    wrong={"Bounded for alpha = 1/4 and 3/4, too.": {"select": {"exponent": [0.25, 0.75]}}},
+    wrong={"It is bounded for alpha = 1/4 and 3/4, too.": {"select": {"exponent": [0.25, 0.75]}}},
 )
 def curvature_growth(exponent: float) -> float:
     """Largest second derivative of the squared rate up to 1 - 1e-6, divided by that to 1 - 1e-3."""
@@ -129,14 +129,14 @@ def curvature_growth(exponent: float) -> float:
         check=every(above(0.95)),
         id="gradient-norm-as-printed",
         kind="prose",
-        ours=["isotropic data, R = 1/2, zeta = 0.3", "tolerance: a tenth, in a share of 0.95"],
+        ours=["isotropic data, R = 1/2, zeta = 0.3", "within a tenth, for a share of 0.95"],
         corrected={
             "holds_with": "the root mean square of the norm",
             "evidence": {"variable": "root_mean_square"},
             "check": every(close(1.0, absolute=0.01)),
         },
         finding="gradient-norm-is-not-the-root-mean-square",
-        note="The printed norm holds for one in ten gradients, since the residual is normal.",
+        note="The printed norm holds for one gradient in ten, since the residual is normal.",
     ),
 )
 def gradient_norms(dimension: int) -> dict:
@@ -160,7 +160,7 @@ def gradient_norms(dimension: int) -> dict:
     statement="At a risk of the order 1 the norm of a gradient is of the order sqrt(d).",
     ours=["isotropic data, R = 1/2, zeta = 0.3", "medians of 200000 norms, at d = 100 and 1000"],
     check=close(0.5, absolute=0.01),
-    wrong={"Of the order d^(1/2) ln d.": close(0.676, absolute=0.01)},
+    wrong={"The norm is of the order d^(1/2) ln d.": close(0.676, absolute=0.01)},
 )
 def gradient_power(earlier: Dataset) -> float:
     """Log-log slope of a gradient's median norm between the two largest dimensions."""
@@ -172,8 +172,8 @@ def gradient_power(earlier: Dataset) -> float:
     discretisation_over_printed=stated(
         "sum of (C.16) divided by its right side",
         where="Lemma C.2, equation (C.16)",
-        statement="The noise's discretisation error is at most 2 gamma C / (rho^2 n), with C the "
-        "bound of the second derivative.",
+        statement="The noise's discretisation error is at most 2 gamma C / (rho^2 n), where C "
+        "bounds the second derivative of the squared rate.",
         check=below(1.0),
         id="discretisation-bound-as-printed",
         kind="theorem",
@@ -187,7 +187,7 @@ def gradient_power(earlier: Dataset) -> float:
             "wrong": {"With gamma^2 c^2 / 2.": below(1.125)},
         },
         finding="discretisation-bound-lacks-a-factor",
-        note="One c and one gamma refute the lemma, which is for all; here gamma c^2 = 4.5.",
+        note="The lemma is for all c and gamma, so one pair refutes it; here gamma c^2 = 4.5.",
     ),
     noise_weight_over_corrected=stated(
         "norm of C_k of (C.19) at the first step, divided by 2 gamma c^2 C / rho^2",

@@ -102,7 +102,7 @@ def quadrature_error() -> float:
         "squared constant.",
         ours=RANGE,
         check=above(0.5),
-        wrong={"More than 0.52 in the place of one half.": above(0.52)},
+        wrong={"With 0.52 in place of one half.": above(0.52)},
     ),
     least_variance_above_one=stated(
         "least variance factor for constants above 1",
@@ -112,7 +112,7 @@ def quadrature_error() -> float:
         statement="For normalised constants above 1 the variance factor is more than one half.",
         ours=RANGE,
         check=above(0.5),
-        wrong={"More than 0.52 in the place of one half.": above(0.52)},
+        wrong={"With 0.52 in place of one half.": above(0.52)},
     ),
     variance_over_square_increment=stated(
         "largest increment of the variance factor divided by the squared constant",
@@ -145,7 +145,7 @@ def quadrature_error() -> float:
     variance_limit="limit of the variance factor divided by a small squared constant",
 )
 def bounds() -> dict:
-    """Lemma B.2 over all constants."""
+    """Extremes of the ratios of Lemma B.2 over all clipping constants."""
     descent, variance = _descent(WIDE), _variance(WIDE)
     over_ratio, over_square = descent / WIDE, variance / WIDE**2
     return {
@@ -186,7 +186,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _descent(ratio: np.ndarray | float) -> np.ndarray:
-    """Descent without risk and with unit label noise, where the clipping constant is the ratio."""
+    """Descent at zero risk and unit label noise, where the clipping constant is normalised."""
     from privreg.theory.one_pass_dpgd.deterministic_equivalent import descent_factor
 
     return descent_factor(0.0, clip_constant=ratio, label_noise_std=1.0)

@@ -48,7 +48,7 @@ BOUND: dict[str, Any] = {
         "an initial rate of 3, c = rho = 1, zeta = 0.3, 80 times from 1e-4 to 1",
     ],
     "check": every(above(0.0)),
-    "note": "The check is on the least log ratio after time 0.",
+    "note": "The check is on the least log ratio at times after 0.",
 }
 
 
@@ -100,7 +100,7 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     "the risk. The corrected checks are those of comparison-equation-below and -above.",
 )
 def least_margin_above_the_cap(parameters: Parameters) -> float:
-    """Least log ratio by which the risk keeps either bound at twice the cap on the rate."""
+    """Least log ratio between the risk and its bounds at twice the cap, negative if one fails."""
     from scipy.integrate import solve_ivp
 
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
@@ -128,7 +128,7 @@ def least_margin_above_the_cap(parameters: Parameters) -> float:
     statement="tr(Sigma^2) is at least the largest eigenvalue times tr(Sigma).",
     ours=[EIGENVALUES],
     check=above(1.0),
-    corrected={"holds_with": "at most, not at least, which the proof needs", "check": below(1.0)},
+    corrected={"holds_with": "'at most', as the proof needs, not 'at least'", "check": below(1.0)},
     finding="trace-inequality-reversed",
 )
 def trace_ratio(parameters: Parameters) -> float:

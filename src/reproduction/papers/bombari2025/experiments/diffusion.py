@@ -79,7 +79,7 @@ def limits(parameters: Parameters, spectrum: str) -> dict:
 
 @per(*GRID, risk=Quantity("excess risk along the diffusion", "time"))
 def path(parameters: Parameters, trial: Trial, form: Form, spectrum: str) -> np.ndarray:
-    """One path, as many steps as DP-GD takes."""
+    """One path, in as many steps as DP-GD takes."""
     from privreg.theory.one_pass_dpgd import volterra
 
     eigenvalues = setting.eigenvalues(spectrum, parameters.dimension)

@@ -57,11 +57,11 @@ AXES = {
         ],
         check=every(below(1e-3)),
         wrong={
-            "All three kernels have the power of F.": "slope_error_with_signal",
-            "All three powers are greater by one.": "slope_error_by_one",
+            "All three kernels decay with the power of F.": "slope_error_with_signal",
+            "All three powers are greater by one than stated.": "slope_error_by_one",
         },
-        note="The check is on the largest distance of log-log slopes to the power. The closed "
-        "forms are incomplete gamma functions.",
+        note="The check is on the largest distance between a log-log slope and its power. The "
+        "closed forms are incomplete gamma functions.",
     ),
     slope_error_with_signal="largest distance of the slope to the power of the signal's kernel",
     slope_error_by_one="largest distance of the slope to a power that is greater by one",
@@ -87,7 +87,7 @@ def slope_errors(parameters: Parameters, kernel: str) -> dict:
     where="Equation (6.3)",
     compares="The quadrature of the power law reproduces the closed forms of the kernels.",
     check=every(below(1e-6)),
-    note="Arguments are 1e-6 to 1e4. The closed forms are incomplete gamma functions.",
+    note="The kernels' arguments are 1e-6 to 1e4. The closed forms are incomplete gamma functions.",
 )
 def quadrature_error(parameters: Parameters, kernel: str) -> float:
     """Largest relative distance of the quadrature to the closed form."""
@@ -129,7 +129,7 @@ def difference(parameters: Parameters, schedule_power: float) -> float:
     coarse = volterra.solve(kernels, schedule, grid, **setting)
     fine = volterra.solve(kernels, schedule, finer, **setting)[::2]
     modes = equivalent.path(parameters, spectrum, schedule_power, grid, signal=signal)
-    # The Volterra equation's is extrapolated from both grids.
+    # The Volterra equation's solution is extrapolated from both grids.
     return np.max(np.abs((4 * fine - coarse) / 3 / modes.risk - 1))
 
 

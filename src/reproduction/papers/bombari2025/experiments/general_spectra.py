@@ -85,7 +85,7 @@ def settings(parameters: Parameters, schedule: str, aspect_ratio: float, **cell:
     power_of_samples="largest power of 1 / gamma in the risk divided by the stated order",
 )
 def powers(earlier: Dataset, **cell: str) -> dict:
-    """Log-log slopes between neighbouring eigenvalues and ratios; a term leads at each budget."""
+    """Log-log slopes between neighbours; the leading term depends on the budget."""
     risk, ratio = np.log(earlier.risk.sel(cell)), np.log(earlier.risk_over_bound.sel(cell))
     by_samples = ratio.diff("aspect_ratio") / -np.log(ratio.aspect_ratio).diff("aspect_ratio")
     by_smallest = risk.diff("smallest") / -np.log(risk.smallest).diff("smallest")
@@ -106,7 +106,7 @@ def powers(earlier: Dataset, **cell: str) -> dict:
     "and (D.51)",
 )
 def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
-    """Against the lower bounds, at the best rate and constant; the start has the risk 1/2."""
+    """Least risk against the lower bounds, with the best rate and constant; R(0) = 1/2."""
     by_largest, ratios = [], []
     for gamma in SEARCHED:
         risks, rho = [], gamma**privacy_power
@@ -135,7 +135,7 @@ def lower(parameters: Parameters, best: str, privacy_power: float) -> dict:
     "isotropic data, with powers of gamma as alpha and rho",
 )
 def growing(parameters: Parameters, condition: str) -> float:
-    """Growth between two ratios; a bounded quotient has a power of at most 0."""
+    """Growth between two aspect ratios; a bounded quotient has a power of at most 0."""
     of_alpha, of_rho = GROWING[condition]
     quotients, logs = [], np.log(1 / np.array(GROWN))
     for gamma, log in zip(GROWN, logs, strict=True):

@@ -1,4 +1,4 @@
-"""The harmonic schedule at its best against its limits, its explicit constants, their bound."""
+"""The best harmonic schedule against its limits; the proof's explicit constants and bound."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class Parameters(heat_maps.Grid, setting.Labelled):
     sample_sizes: q.Rising[q.SampleSize] = Field(description="Sample sizes n.")
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     exponents: q.Some[q.Power] = Field(description="Exponents alpha of the schedules.")
-    risk_cap: q.Positive = Field(1.0, description="Risks above it are not told apart.")
+    risk_cap: q.Positive = Field(1.0, description="Largest risk compared or drawn.")
 
 
 AXES = {

@@ -36,7 +36,7 @@ class Parameters(OneRate):
 
 AXES = {
     "quantity": Axis(
-        "what is followed. "
+        "quantity that is followed. "
         + "; ".join(f"{name}: {meaning}" for name, meaning in QUANTITIES.items()),
         list(QUANTITIES),
     ),
@@ -107,7 +107,7 @@ def _dpgd(
 ) -> tuple[np.ndarray, dict[str, np.ndarray]]:
     """Algorithm 1 up to the step before the last, whose noise is the output's.
 
-    Resolvent forms after each step, shape (n - 1, trials, points), and what is followed, (trials,).
+    Resolvent forms after each step, (n - 1, trials, points), and quantities followed, (trials,).
     """
     parameters, values, n = problem.parameters, problem.eigenvalues, len(problem.rates) - 1
     dimension, root = len(values), np.sqrt(values)

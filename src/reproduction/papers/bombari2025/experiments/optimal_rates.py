@@ -127,7 +127,7 @@ def advantage_slope(earlier: Dataset, **cell: str) -> float:
     "polynomial",
     share_of_matched="sampling term of (5.16) divided by that of (5.3)",
     product_bend="increment per ln(1/gamma) of the best product of constant and rate: last decade "
-    "of gamma divided by first, first privacy",
+    "of gamma divided by first, at the first rho",
 )
 def product_bend(earlier: Dataset, polynomial: float) -> dict:
     late = _late(earlier.product.isel(zcdp_root=0).sel(schedule=f"alpha={polynomial:g}"))

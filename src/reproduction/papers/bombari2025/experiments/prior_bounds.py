@@ -26,7 +26,7 @@ class Parameters(Clipped):
     budget: q.StatedBudget = Field(description="Budget of the private output.")
     initial_rate: q.StepSize = Field(description="Initial learning rate of DP-GD.")
     exponent: q.Power = Field(description="Exponent alpha of its schedule.")
-    replicates: q.Plural[q.Count] = Field(description="Targets and data sets a trial.")
+    replicates: q.Plural[q.Count] = Field(description="Targets and data sets per trial.")
     smallest: q.Some[q.Share] = Field(
         description="Smallest eigenvalue of each uniform spectrum; 1 is isotropic."
     )

@@ -107,20 +107,20 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
     "schedule",
     "order",
     worst_pair_ratio=stated(
-        "divergence divided by its bound, opposite clipped gradients among zero features",
+        "divergence divided by its bound, opposite clipped gradients and zero features elsewhere",
         id="divergence-within-budget",
         kind="theorem",
         where="Proposition 4.1",
         statement="The Rényi divergence of neighbouring runs is at most its order times rho^2 / 2.",
         ours=[
             "one dimension",
-            "opposite clipped gradients of the replaced sample, zero features of all others",
+            "the replaced sample has opposite clipped gradients, all others have zero features",
             "orders 1.25 to 8, rho = 1, four samples",
         ],
         check=every(below(1.000001)),
         wrong={"The divergence is at most 0.999 times this bound.": every(below(0.999))},
-        note="Densities are exact, by quadrature. Steps with zero features do not contract, so "
-        "that this pair attains the bound.",
+        note="Densities are computed by quadrature. This pair attains the bound, since steps with "
+        "zero features do not contract.",
     ),
     random_pair_ratio=stated(
         "largest divergence divided by its bound, random neighbouring data sets",
@@ -128,7 +128,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         where="Proposition 4.1",
         compares="The divergence is below its bound on random neighbouring sets of four samples.",
         check=every(below(1.000001)),
-        note="The divergence is at most 0.6 times its bound, since the other samples contract.",
+        note="The divergence is at most 0.6 times its bound, since the other steps contract.",
     ),
 )
 def divergences(parameters: Parameters, schedule: str) -> dict:
@@ -153,7 +153,7 @@ theory = stage(AXES, blocks_of=globals())
 
 
 def _least_noise(steps: np.ndarray, zcdp_root: float) -> float:
-    """Least sum of squared multipliers under (4.1): a linear programme in its falling tails."""
+    """Least sum of squared multipliers under (4.1): a linear programme in its tail sums."""
     from scipy.optimize import linprog
     from scipy.sparse import eye
 
@@ -177,7 +177,7 @@ def _divergence_ratio(
     first: tuple[np.ndarray, np.ndarray],
     second: tuple[np.ndarray, np.ndarray],
 ) -> np.ndarray:
-    """Divergence over its bound of runs on two data sets (features, labels), shape (orders,)."""
+    """Divergence of runs on two data sets (features, labels) over its bound, shape (orders,)."""
     shape = schedules.step_shape(parameters.schedules[schedule], parameters.steps)
     steps = shape / shape[0]
     noise = schedules.noise_multipliers(steps, zcdp_root=parameters.budget.root)

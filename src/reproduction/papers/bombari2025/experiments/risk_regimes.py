@@ -1,4 +1,4 @@
-"""Terms of the risk on power-law data: their powers of the learning rate, a missed logarithm."""
+"""Terms of the risk on power-law data: powers of the learning rate, and a missed logarithm."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RATES = 9
 
 
 class Regime(Strict):
-    """A term of the risk, where it is made to dominate."""
+    """A term of the risk, and a setting in which it dominates."""
 
     term: Literal["signal", "sampling", "private"]
     spectrum_power: q.SpectrumPower = Field(description="phi of the spectrum.")
@@ -110,7 +110,7 @@ def power_of_rate(parameters: Parameters, regime: str) -> dict:
     increment_ratio="the same increment divided by that over the decade of gamma before",
 )
 def critical_increment(parameters: Parameters, offset: float) -> dict:
-    """Increments at the stated learning rate; a power of ln(1/gamma) bends them."""
+    """Increments at the stated learning rate; a power of ln(1/gamma) would change them."""
     from privreg.theory.one_pass_dpgd.rates import critical_privacy_power, optimal_exponent
 
     power, quotients = critical_privacy_power(*CRITICAL.powers) + offset, []

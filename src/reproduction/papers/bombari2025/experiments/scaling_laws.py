@@ -42,7 +42,7 @@ class Parameters(Clipped):
     schedule_powers: q.Several[q.Power] = Field(description="alpha of the schedule.")
     privacy_powers: q.Some[q.Power] = Field(description="b of rho = gamma^b.")
     aspect_ratios: Ratios = Field(description="gamma = d / n.")
-    signal_scale: q.Positive = Field(0.5, description="D_i(0) is this times lambda_i^-psi.")
+    signal_scale: q.Positive = Field(0.5, description="Factor of lambda_i^-psi in D_i(0).")
     largest_share_of_cap: q.Share = Field(
         0.6,
         description="A fit leaves out ratios at which the best rate exceeds this share of the cap.",

@@ -21,11 +21,11 @@ FEW_OR_ONE_SIDE = f"{heat_maps.ONE_SIDE}, or fewer than two seeds are stable"
 class Parameters(tables.TableParameters, heat_maps.Grid):
     """Figures 5 and 6: one table, two sample sizes, two schedules, a grid of settings."""
 
-    loss_cap: q.Positive = Field(0.6, description="Losses above it are not told apart.")
+    loss_cap: q.Positive = Field(0.6, description="Largest loss compared or drawn.")
     exclusion_factor: q.Positive = Field(
         10.0,
-        description="A seed that exceeds this many medians in a cell whose median is below the cap "
-        "is unstable, and left out of its panel's means.",
+        description="A seed is unstable, and left out of its panel's means, if it exceeds this "
+        "many medians in a cell whose median is below the cap.",
     )
 
 
@@ -129,7 +129,7 @@ def _mean(values: list, *none: float) -> tuple:
 
 
 def _median(values: list, *none: float) -> tuple:
-    """Median, with half the distance of the quantiles a deviation of ranks away."""
+    """Median, and half the distance of the quantiles one deviation of ranks below and above."""
     if not values:
         return none
     apart = 0.5 / np.sqrt(len(values))

@@ -35,7 +35,7 @@ class Parameters(tables.TableParameters, setting.Schedules):
         description="Offsets tau of the harmonic schedule to choose from."
     )
     tuning_runs: q.Count = Field(
-        1, description="Runs, each in an order of its own, whose mean loss chooses."
+        1, description="Runs, each with its own order of rows; the least mean loss chooses."
     )
     exclusion_factor: q.Positive = Field(
         10.0, description="A run that exceeds this many medians of its cell is unstable."
@@ -118,7 +118,7 @@ summarise = stage(AXES, cell, harmonic_excess, released="diagnostic", sample_siz
 
 
 def _stable(parameters: Parameters, loss: np.ndarray) -> np.ndarray:
-    """Runs that do not exceed their median, along the last axis, by too much."""
+    """Stable runs: those that do not exceed the median along the last axis by too much."""
     return loss <= parameters.exclusion_factor * np.median(loss, axis=-1, keepdims=True)
 
 

@@ -31,7 +31,7 @@ class Parameters(setting.OneRate):
 
     @property
     def shown(self) -> np.ndarray:
-        """Places of the times that figures show."""
+        """Indices of the times that figures show."""
         count = len(self.times)
         return np.linspace(0, count - 1, min(TIMES.size, count)).astype(int)
 
