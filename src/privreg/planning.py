@@ -418,7 +418,7 @@ class _Search:
         return min([self.value(each) for each in found if each.holds] or map(self.value, found))
 
     def best(self, name: str, sized: Problem, goals: Sequence[tuple[Problem, float]]) -> Any:
-        """Settings with the least regret: worst ratio of predicted to least known objective."""
+        """Settings of least regret, the largest ratio of predicted to least known objective."""
         method, known = searched()[name], dict[Any, float]()
 
         def values(settings: Sequence[Any]) -> list[float]:

@@ -58,7 +58,7 @@ PILOT_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False, init=False)
 class ScreenedSamples(Immutable):
-    """Sums of the rows that are never clipped near a path, and a chunk of the other rows.
+    """Sums of the rows that are not clipped near a path of iterates, and a chunk of the others.
 
     Only `screen` makes it. `centres` (points, p) holds the path, a point per step; the last point
     stands for all later steps. The sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, are over

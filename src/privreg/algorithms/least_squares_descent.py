@@ -108,7 +108,7 @@ class ProductTail(Rebuilt):
         return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
-        """Share of the records with q/√p above the clip t."""
+        """Share of the records with a product q/√p above the clip t."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 

@@ -161,7 +161,7 @@ class Records(Rebuilt):
     ) -> Iterator[tuple[Chunk | WeightedChunk, Starts]]:
         """Bounded rows, and the index of each record's first row (None if each row is a record).
 
-        If rows are not in memory, `given` may hold a part of them.
+        If rows are not in memory, `given` may be a part of them; only that part is then used.
         """
         held, starts = self._rows, self._starts
         if held is None:

@@ -230,7 +230,7 @@ def row_norms(features: FloatArray) -> FloatArray:
 
 
 def rescaled(chunk: Chunk) -> Chunk:
-    r"""Rows with the same clipped gradients, and lengths with squares that do not overflow.
+    r"""Rows rescaled so that their squared lengths do not overflow; clipped gradients stay equal.
 
     A row longer than 1e50 is shortened to 1e50 together with its label. This keeps the gradient's
     direction, and the length of a clipped gradient. A row shorter than 1e-50 is lengthened to

@@ -521,7 +521,7 @@ class Descent:
         }
 
     def at(self, cap: float | None = None) -> Point:
-        """Point at the last iterate, for sums of gradients and curvatures over the records."""
+        """The last iterate as the point at which gradients and curvatures are summed."""
         return Point(self.records, self.theta, self.whitening, cap)
 
     def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:

@@ -152,7 +152,7 @@ class CSVTable(_File):
             ),
         )
         if found.num_rows != np.count_nonzero(whole):
-            raise RuntimeError("lines of the table were not parsed one by one")
+            raise RuntimeError("table must give one row per line, got another number")
         if not np.all(whole):
             found = found.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
         return pa.record_batch(
@@ -900,7 +900,7 @@ def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> 
 
 
 def record_sums(parameters: NDArray[Any], chunks: Iterable[Chunk]) -> Counts:
-    """Exact sums N, S_1, S_2, E over the complete records of chunks, (4,), in units of 2⁻²⁰.
+    """Exact sums (4,) over complete records of chunks: N, S_1, S_2 and E of `private_score`.
 
     The first feature is √(weight/bound); it is 0 for an incomplete record.
     """

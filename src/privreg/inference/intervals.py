@@ -221,7 +221,7 @@ def interval_quality_of_data(
 ) -> IntervalQuality:
     """`interval_quality` of intervals with a given budget on a data set.
 
-    The result is exact without clipping; its `clipping` bounds the effect of clipping. It is not
+    The result is exact if no gradient clips; else its `clipping` bounds the error. It is not
     private: use it to choose parameters on public or synthetic data.
 
     Parameters

@@ -219,7 +219,7 @@ def robust_gain(fit: LeastSquaresFit) -> float:
 
     along a whitened coordinate. V is the known noise of the last steps, and s the private residual
     scale. w and ρ_R are the clip and the final steps' budget of `default_settings`. Δ is 2 under
-    replace-one, else 1; π = tr(A)/p; m₂ is the mean square of a clipped product. Contributions of
+    replace-one, else 1; π = tr(A)/p; m₂ is a clipped product's mean square. Contributions of
     the clips and the start are left out.
     """
     law, n, p = least_squares_law(fit), fit.sample_size, fit.parameters.size
