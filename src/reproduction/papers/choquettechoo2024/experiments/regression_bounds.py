@@ -111,12 +111,13 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     "largest of five spectra",
     bound_over_other="bound (47) with |B|^2 = h^(-1/2) divided by its value at the best |B|^2 for "
     "random features, the largest of five spectra",
+    inverse_over_other="the same with |B|^2 = 1 / h in place of h^(-1/2)",
 )
 def least_risks(step_share: float) -> dict[str, float]:
     d = 64
     spectra = [regression.power_law(d, decay) for decay in (0.0, 0.5, 1.0, 2.0)]
     spectra.append(regression.two_levels(d))
-    constants, ratios, bounds = zip(
+    constants, ratios, bounds, inverses = zip(
         *(_least_risk(each, float(step_share)) for each in spectra), strict=True
     )
     return {
@@ -124,6 +125,7 @@ def least_risks(step_share: float) -> dict[str, float]:
         "constant_in_one_dimension": _least_risk(np.ones(1), float(step_share))[0],
         "attained_over_least": max(ratios),
         "bound_over_other": max(bounds),
+        "inverse_over_other": max(inverses),
     }
 
 
@@ -268,13 +270,13 @@ def _worst_transients(parameters: Parameters, family: str, eigenvalues: np.ndarr
     return np.max([worst(rho) for rho in (1.0, 1e12)], axis=0)
 
 
-def _least_risk(eigenvalues: np.ndarray, step_share: float) -> tuple[float, float, float]:
-    """Least private risk of all coefficients divided by eta^2 tr H / rho, and two ratios.
+def _least_risk(eigenvalues: np.ndarray, step_share: float) -> tuple[float, ...]:
+    """Least private risk of all coefficients divided by eta^2 tr H / rho, and three ratios.
 
     The ratios are of the risk at |B|^2 = h^(-1/2) to the least risk, and of the bound (47) there
-    to the bound at the coefficients of least risk. The risk is the integral of 1 / |B|^2 times that
-    of |B|^2 times a weight; its least value is the squared integral of the weight's root. h is that
-    of equation (21).
+    and at |B|^2 = 1 / h to the bound at the coefficients of least risk. The risk is the integral of
+    1 / |B|^2 times that of |B|^2 times a weight; its least value is the squared integral of the
+    weight's root. h is that of equation (21).
     """
     from privreg.theory.correlated_noise import stationary as integrals
     from privreg.theory.correlated_noise.bounds import fourth_moment_bound
@@ -291,4 +293,5 @@ def _least_risk(eigenvalues: np.ndarray, step_share: float) -> tuple[float, floa
     at_root = (load @ (response / root)) * (load @ root)
     constant = 0.5 * least / (2 * np.pi) ** 2 / eigenvalues.sum()
     other = (load @ (root**2 / np.sqrt(response))) * (load @ np.sqrt(response))
-    return float(constant), float(at_root / least), float((load @ root) ** 2 / other)
+    bounds = np.array([(load @ root) ** 2, (load @ root**2) * load.sum()])
+    return float(constant), float(at_root / least), *(bounds / other).tolist()
