@@ -170,6 +170,6 @@ def _unpacked(file: DataFile, content: bytes) -> bytes:
     if found != file.sha256:
         raise DataError(
             f"{file.path} in {file.remote_name}: SHA-256 {found}, expected {file.sha256}; "
-            "please report this: the archive has the expected digest"
+            "the archive itself has the expected digest, so please report this"
         )
     return canonical

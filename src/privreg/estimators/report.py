@@ -191,7 +191,7 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
 
     The distances d are along axes of variance 1. Intervals along these axes have standard errors s,
     largest biases b and degrees of freedom of at least ν, used as in Hotelling's test. The whole
-    bias is at most K standard errors. For one hypothesis, p is the interval's.
+    bias is at most K standard errors. For one hypothesis, p is that of its interval.
     """
     q, nu = len(away), float(np.min(own.degrees_of_freedom))
     if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:

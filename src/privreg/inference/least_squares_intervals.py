@@ -262,7 +262,7 @@ class LeastSquaresLaw:
         return LastIterateLaw(sampling=n / (n - p) * whole, privacy=self.privacy)
 
     def largest_bias(self, direction: FloatArray, slope: FloatArray) -> float:
-        r"""Largest bias by the clip of the coefficient along a direction u, with a = A⁻¹u.
+        r"""Largest bias that clipping causes in the coefficient along u, with a = A⁻¹u.
 
         .. math::
             b = (m_1\kappa + h\kappa_h)\|a - m m^\top a\| + (m_1 + h)|m^\top a|, \qquad

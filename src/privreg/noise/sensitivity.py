@@ -59,7 +59,7 @@ def damped_square_root_limit(damping: float) -> float:
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
     with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0
-    (choquettechoo2024, appendix B; its Landen transform derived).
+    (choquettechoo2024, appendix B; derived here as the Landen transform of the paper's).
     """
     damping = checked_damping(damping)
     # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.

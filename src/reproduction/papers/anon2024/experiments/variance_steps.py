@@ -155,7 +155,8 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     ours=["G = I", setting.CAPPED],
     finding="operator-from-both-sides",
     note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 times a squared second moment, "
-    "so M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16, enough for the factor 2.",
+    "so M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16 in place of 2, which leaves room for "
+    "the factor 2.",
 )
 def operator_trace(parameters: Parameters, step_size: float) -> float:
     """Trace of (I - (I - eta T~)^N) I divided by that of I - (I - eta H)^N."""

@@ -34,7 +34,7 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     printed=["0.1457"],
     where="Remark F.7, Lemma F.6",
     statement="For Gaussian vectors the constant of the tail bound may be 0.1457.",
-    ours=["identities of 1 to 1024 rows, whose forms have a chi-squared law"],
+    ours=["identity matrices of 1 to 1024 rows, whose quadratic forms have a chi-squared law"],
     check=above(TAIL_CONSTANT),
     note="The entry tail-bound-f6 tests other normal forms.",
 )
@@ -98,7 +98,8 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         id="quantile-bound-f6",
         ours=[
             "the constant 2, rho from 1e-9 to 0.33",
-            "normal identities of 1 to 1024 rows, the forms and discrete laws of tail-bound-f6",
+            "normal vectors and identity matrices of 1 to 1024 rows, the forms and discrete laws "
+            "of tail-bound-f6",
         ],
         note="The lemma's last bound is weaker, since log(1/rho) exceeds 1. Our copy of the text "
         "has lost the root in the first term.",
