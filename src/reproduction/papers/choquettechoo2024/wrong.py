@@ -189,7 +189,7 @@ WRONG_STATEMENTS = (
             ),
             "theory/decomposition": _halved("drive base"),
             "theory/transfer_functions": _halved("correlated_share_constant"),
-            "theory/gaussian_moments": _halved("fourth_moment_ratio shrinkage_ratio"),
+            "theory/gaussian_moments": _halved("fourth_moment_ratio mean_shrinkage_ratio"),
             "theory/finite_time_steps": _halved("label_response_ratio absolute_response_ratio"),
             "theory/helper_lemmas": _halved(
                 "half_exponential_constant coefficient_sum trace_ratio tail_sum_ratio"
