@@ -130,7 +130,7 @@ def planning(
     ticks = [each for each in (0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 2.5) if low <= each <= high]
     left.set_yticks(ticks, labels=[f"{each:g}" for each in ticks])
     left.minorticks_off()
-    # This leaves room for the legend above all points.
+    # The legend stands above all points.
     left.set_ylim(low, high * 1.9)
     left.legend(loc="upper left")
     over, error = simulation.risk_over_target, simulation.risk_over_target_standard_error

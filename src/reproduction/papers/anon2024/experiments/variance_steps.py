@@ -149,14 +149,14 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     check=every(below(1.0)),
     corrected={
         "slip": "proof",
-        "holds_with": "twice that product, for which beta = 16 sigma_z^4 leaves room",
+        "holds_with": "twice that product, which beta = 16 sigma_z^4 covers",
         "check": every(below(2.0)),
     },
     ours=["G = I", setting.CAPPED],
     finding="operator-from-both-sides",
     note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 times a squared second moment, "
-    "so M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16 in place of 2, which leaves room for "
-    "the factor 2.",
+    "so M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16 in place of 2, so the factor 2 is "
+    "covered.",
 )
 def operator_trace(parameters: Parameters, step_size: float) -> float:
     """Trace of (I - (I - eta T~)^N) I divided by that of I - (I - eta H)^N."""
