@@ -230,7 +230,7 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`) and normal ζ_k. These final steps
+    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`) and normal ζ_k. These wide steps
     may have a larger clip C than the warm-up. A₁ and A₂ are second moments of rows with q ≤ C,
     shortened to R₁ and to R. S is the inverse of A₁ after `raised` has lifted it to A₂. B is the
     second moment of clipped gradients. Arguments are as for `huber_descent`; the start is that of
@@ -271,12 +271,12 @@ class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
-    (`label_share`). `tail_share` is for the private clip of the final steps and the allowance for
+    (`label_share`). `tail_share` is for the private clip of the wide steps and the allowance for
     bias. `curvature_share` and `long_share` are for two second moments of unclipped rows. Rows are
     shortened until noise is small in the first moment, and less in the second. `moment_share` and
     `mean_share` are for the second moment of clipped gradients and for two traces. `final_share`,
-    the rest, is split over the three final steps (10, 20 and 70 %). If noise hides residual scales,
-    all steps use the final steps' clip, with equal parts of the final, scale and warm-up shares.
+    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides residual scales,
+    all steps are wide, with equal parts of the final, scale and warm-up shares.
     """
 
     end: ClassVar[str] = "wide"
@@ -332,7 +332,7 @@ def default_least_squares_settings(
 class LeastSquaresFit(DescentFit):
     """Released values of `least_squares_descent`."""
 
-    robust_start: FloatArray  # (p,), last iterate of the warm-up, where the final steps begin
+    robust_start: FloatArray  # (p,), last iterate of the warm-up, where the wide steps begin
     robust_start_variance: float  # of its private noise along a whitened coordinate
     cap: float  # R and R₁: what rows are shortened to in gradients, and in A₁
     short_cap: float

@@ -217,7 +217,7 @@ def robust_gain(fit: LeastSquaresFit) -> float:
         v = \tfrac1p\operatorname{tr}V, \qquad
         v_R = \frac{(\Delta w s)^2\,p}{2\rho_R n^2 (2\Phi(w) - 1)^2 \pi^2}
 
-    along a whitened coordinate. V is the known noise of the last steps, and s the private residual
+    along a whitened coordinate. V is the known noise of the wide steps, and s the private residual
     scale. w and ρ_R are the clip and the final steps' budget of `default_settings`. Δ is 2 under
     replace-one, else 1; π = tr(A)/p; m₂ is a clipped product's mean square. Contributions of
     the clips and the start are left out.
