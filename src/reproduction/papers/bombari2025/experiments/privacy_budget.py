@@ -56,12 +56,12 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="For a given rho, the schedule (4.2) minimises the sum of squared multipliers.",
+        statement="For a given rho, (4.2) minimises the sum of squared noise multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
-        note="The schedule is compared with a linear programme: its variables are tail sums of "
-        "squared multipliers, its constraints (4.1) for each sample.",
+        note="A linear programme finds the least sum. Its variables are the tail sums of squared "
+        "multipliers, and its constraints are (4.1) for each sample.",
     ),
     constant_noise_error=stated(
         "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
@@ -128,7 +128,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         where="Proposition 4.1",
         compares="The divergence is below its bound on random neighbouring sets of four samples.",
         check=every(below(1.000001)),
-        note="The divergence is at most 0.6 times its bound, since the other steps contract.",
+        note="On these sets the divergence is at most 0.6 times its bound.",
     ),
 )
 def divergences(parameters: Parameters, schedule: str) -> dict:
