@@ -111,7 +111,8 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         id="divergence-within-budget",
         kind="theorem",
         where="Proposition 4.1",
-        statement="The Rényi divergence of neighbouring runs is at most its order times rho^2 / 2.",
+        statement="The Rényi divergence of the outputs on neighbouring data sets is at most its "
+        "order times rho^2 / 2.",
         ours=[
             "one dimension",
             "the replaced sample has opposite clipped gradients, all others have zero features",
