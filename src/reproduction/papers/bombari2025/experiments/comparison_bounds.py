@@ -57,13 +57,13 @@ BOUND: dict[str, Any] = {
     least_margin_below=stated(
         "least log ratio of the risk to its lower bound after time 0",
         id="comparison-equation-below",
-        statement="With rates up to 2 / gamma the lower comparison equation stays below the risk.",
+        statement="With rates up to 2 / gamma the lower comparison solution is at most the risk.",
         **BOUND,
     ),
     least_margin_above=stated(
         "least log ratio of the upper bound to the risk after time 0",
         id="comparison-equation-above",
-        statement="With rates up to 2 / gamma the upper comparison equation stays above the risk.",
+        statement="With rates up to 2 / gamma the upper comparison solution is at least the risk.",
         **BOUND,
     ),
 )
