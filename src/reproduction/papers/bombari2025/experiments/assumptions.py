@@ -136,7 +136,7 @@ def curvature_growth(exponent: float) -> float:
             "check": every(close(1.0, absolute=0.01)),
         },
         finding="gradient-norm-is-not-the-root-mean-square",
-        note="One gradient in ten is within a tenth of it, since the residual is normal.",
+        note="One gradient in ten is within a tenth of the printed norm: the residual is normal.",
     ),
 )
 def gradient_norms(dimension: int) -> dict:
@@ -192,8 +192,8 @@ def gradient_power(earlier: Dataset) -> float:
     noise_weight_over_corrected=stated(
         "norm of C_k of (C.19) at the first step, divided by 2 gamma c^2 C / rho^2",
         where="Lemma C.2, proof, corrected",
-        compares="For |u|^2 / 2 at alpha = rho = 1, gamma = 6 and n = 1000, the norm of C_1 is "
-        "2 gamma c^2 C / rho^2 to within 0.2 percent; C bounds the squared rate's derivative.",
+        compares="For |u|^2 / 2 at alpha = rho = 1, gamma = 6, n = 1000 and k = 1, the norm of C_k "
+        "is 2 gamma c^2 C / rho^2 to within 0.2 percent; C bounds the squared rate's derivative.",
         check=close(1.0, absolute=0.002),
         id="noise-weight",
     ),
