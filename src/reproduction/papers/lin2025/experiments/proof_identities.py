@@ -147,7 +147,8 @@ def decomposition(case: _Case) -> dict:
     predictable_error=stated(
         "largest relative distance of (30) and (29) to Lemma A.1, for a step of 1/d",
         where="Appendix A, equations (29) and (30)",
-        statement="Noisy SGD's predictable part is that of the diffusion with the change of time.",
+        statement="The leading predictable part of noisy SGD, (30), is that of the diffusion (29), "
+        "with a step as the time 1/d.",
         check=below(1e-12),
         wrong={"With all of the private noise, not half.": "predictable_error_without_half"},
         id="predictable-parts-agree",
@@ -189,7 +190,8 @@ def predictable_error(case: _Case) -> dict:
     expansion_printed=stated(
         "largest relative distance of (37) to the risk",
         where="Appendix B, equation (37)",
-        statement="The last term of the risk's expansion has the root of the inverse of Sigma.",
+        statement="The last term of the risk's expansion about the gradient flow is half the "
+        "squared norm of Sigma^(-1/2) times the distance to the flow.",
         check=below(1e-10),
         id="expansion-as-printed",
         ours=[FEW],
@@ -225,7 +227,7 @@ def expansion(case: _Case) -> dict:
     ours=["n = d ln(d) / c_0, the largest that the theorem allows", "sigma = 1, d = 1e100, 1e150"],
     check=close(1 / 24, absolute=1e-9),
     wrong={"Less than 1/18, as without the exponential.": close(1 / 18, absolute=1e-9)},
-    note="The check is on the c_* at which the right side of (2) has the slope 0 in d.",
+    note="The check is on the c_* at which the right side of (2) has the log-log slope 0 in d.",
 )
 def exponent_threshold() -> float:
     """c_* at which the log-log slope in d of the bound (2) changes sign, sigma = 1."""
@@ -247,7 +249,8 @@ def exponent_threshold() -> float:
     ours=["c_* = 0.02"],
     check=close(4.5, absolute=1e-9),
     wrong={"Provided sigma = o(d^(7 c_*)).": close(7.0, absolute=1e-9)},
-    note="The term in sigma^2 decides; the linear term alone would allow d^(7 c_*).",
+    note="The check is on the largest such power of d, divided by c_*. The term in sigma^2 "
+    "decides; the linear term alone would allow d^(7 c_*).",
 )
 def noise_power_over_exponent() -> float:
     """Largest power of d for sigma, over c_*, at which the first term of (2) leads."""

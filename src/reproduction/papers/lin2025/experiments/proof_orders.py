@@ -49,17 +49,17 @@ def start_growth() -> dict:
 @identity(
     id="expansion-martingales-as-printed",
     where="Lemma B.2",
-    statement="Also for a ground truth of norm d^(c_*), the martingales of the proof of Theorem "
-    "4.1 stay below d^(-1/2 + c_* + epsilon) for every epsilon above 0.",
+    statement="For a ground truth of norm d^(c_*), too, the two martingales of Appendix B stay "
+    "below d^(-1/2 + c_* + epsilon) with high probability, for fixed epsilon above 0 and large d.",
     ours=[
         "c_* = 1/25 and epsilon = 1/100",
         "identity as Sigma, the rate 1, no noise, a start at zero, t = 1, d = 1e4 and 1e8",
-        "the first martingale alone, by its root mean quadratic variation",
+        "the log-log slope in d of the first martingale's root mean quadratic variation",
     ],
     check=below(-0.45),
     finding="expansion-bound-lacks-a-norm",
     note="Without noise the martingales scale with the ground truth's squared norm: the power is "
-    "-1/2 + 2 c_*. The printed power is no misprint, since Theorem 4.1 needs c_* here.",
+    "-1/2 + 2 c_*. The printed power is no misprint, since the proof of Theorem 4.1 needs it.",
 )
 def expansion_growth() -> float:
     """Log-log slope in d of the root mean quadratic variation of the first martingale."""
@@ -80,21 +80,21 @@ def expansion_growth() -> float:
         "log-log slope in d of the probability of a deviation by d^(-1/2 + 2 c_*) at t = 1/2",
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
-        statement="Also for a ground truth of norm d^(c_*), the probability that the risk leaves "
-        "its mean by more than d^(-1/2 + 2 c_*) falls at least as fast as d^(-c_1), for any c_1.",
+        statement="For a ground truth of norm d^(c_*), too, the probability that the risk is ever "
+        "farther than d^(-1/2 + 2 c_*) from its mean is at most c_2 d^(-c_1), for any c_1.",
         ours=["a start at zero", *BROWNIAN],
         check=below(-1.0),
         id="concentration-as-printed",
         finding="expansion-bound-lacks-a-norm",
-        note="The probability is 0.0197 at any large d and for any c_*: the squared distance to "
-        "the ground truth is a geometric Brownian motion.",
+        note="The probability at t = 1/2 is 0.0197 at any large d and for any c_*: the squared "
+        "distance to the ground truth is a geometric Brownian motion.",
     ),
     long_start_power=stated(
         "log-log slope of this probability for a start of norm sqrt(d), ground truth 0, c_* = 1/24",
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
-        statement="From any start the probability that the risk leaves its mean by more than "
-        "d^(-1/2 + 2 c_*) falls at least as fast as d^(-c_1), for any c_1.",
+        statement="From any start the probability that the risk is ever farther than "
+        "d^(-1/2 + 2 c_*) from its mean is at most c_2 d^(-c_1), for any c_1.",
         ours=["a start of norm sqrt(d), as of N(0, I), a ground truth of 0, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
@@ -105,8 +105,8 @@ def expansion_growth() -> float:
     short_start_power=stated(
         "log-log slope in d of this probability for a start of norm 1",
         where="Theorem 4.1, equations (3) and (4)",
-        compares="From a start of norm 1 the probability that the risk leaves its mean by more "
-        "than d^(-1/2 + 2 c_*), c_* = 1/24, falls faster than 1/d.",
+        compares="From a start of norm 1 the probability that the risk at t = 1/2 is farther than "
+        "d^(-1/2 + 2 c_*) from its mean falls faster than 1/d from d = 1e4 to 1e8, for c_* = 1/24.",
         check=below(-1.0),
         id="concentration-from-a-short-start",
         wrong={"It falls faster than 1/d from a start of norm d^(c_*), too.": "deviation_power"},
@@ -142,11 +142,11 @@ def deviations() -> dict:
     id="diffusion-is-linear-gaussian",
     where="Section 3, text before Conjecture 3.1",
     kind="prose",
-    statement="Noisy HSGD is a linear-Gaussian system.",
+    statement="In the least-squares setting noisy HSGD is a linear-Gaussian system.",
     ours=["the variance of |X - x~|^2, t = 1, the rate 1, d = 10^6, within a tenth", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="neither-process-is-linear-gaussian",
-    note="A Gaussian law with the mean and covariance of (1) has only 1 / 2.3 of this variance.",
+    note="The variance is 2.3 times that of a Gaussian law with the mean and covariance of (1).",
 )
 def fluctuation_ratio() -> float:
     """Variance of |X - x~|^2 over that of the Gaussian law of the same moments, d = 10^6."""
@@ -160,11 +160,12 @@ def fluctuation_ratio() -> float:
     id="fluctuations-agree",
     where="Section 3, text before Conjecture 3.1; Conjecture 3.1",
     kind="prose",
-    statement="In high dimensions noisy SGD and noisy HSGD agree in quadratics' fluctuations.",
+    statement="In high dimensions noisy SGD and noisy HSGD are expected to agree in the "
+    "fluctuations of quadratic functions of the iterates.",
     ours=["variance of |x - x~|^2 at t = 1, d = 1000, rate 0.1", "Gaussian features", BROWNIAN[1]],
     check=close(1.0, absolute=0.1),
     finding="fluctuations-differ",
-    note="SGD has 1.80 times the variance of HSGD. For large d the factor is (2 - gamma)^2 / 2.",
+    note="The relative variance of SGD is 1.80 times that of HSGD; for large d, (2 - gamma)^2 / 2.",
 )
 def fluctuations() -> float:
     """Relative variance of |x - x~|^2 of noisy SGD over that of noisy HSGD, d = 1000.
@@ -182,12 +183,16 @@ def fluctuations() -> float:
 @identity(
     id="noise-martingale-as-printed",
     where="Lemma A.4, proof of part (i)",
-    statement="The term of sampling and private noise is at most of the order sigma d^(-2 + c_*).",
-    ours=["H = Sigma = I, d = 100 and 1600", "an iterate of norm 1, so that c_* = 0"],
+    statement="The product of the sampling term and the private noise has an Orlicz norm of at "
+    "most the order sigma d^(-2 + c_*).",
+    ours=[
+        "the log-log slope of the root mean square of 20000 draws, H = Sigma = I, d = 100 and 1600",
+        "Gaussian features, sigma = 1, label noise of variance 1, v of norm 1, so that c_* = 0",
+    ],
     check=below(-1.75),
     finding="sampling-term-is-of-order-one-half",
     corrected={"holds_with": "sigma d^(-3/2 + c_*)", "check": close(-1.5, absolute=0.02)},
-    note="The slope is -1.50. The printed order needs -2, and the check asks for at most -1.75.",
+    note="The slope is -1.50. The printed order needs -2; the check asks for at most -1.75.",
 )
 def sampled_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square of Delta' H Z sigma / d.
@@ -208,11 +213,11 @@ def sampled_noise_power(parameters: Parameters) -> float:
 @identity(
     id="integrated-noise-as-printed",
     where="Lemma B.2",
-    statement="The diffusion's noise up to a time has a norm of at most d^(-1/2 + c_* + o(1)).",
+    statement="Up to a time T the integral of r dB has a norm of at most d^(-1/2 + c_* + o(1)).",
     ours=[
         "ground truth, label noise and start of bounded norm, so that c_* = 0",
         "d = 100 and 1600, t = 1, the rate 0.8, sigma = 1/2, eigenvalues from 0.2 to 1.8",
-        "the root mean square in place of high probability, half of the power for o(1)",
+        "the log-log slope of the root mean square, at most half of the printed power -1/2",
     ],
     check=below(-0.25),
     finding="integrated-noise-has-a-norm-of-order-one",
@@ -222,7 +227,7 @@ def sampled_noise_power(parameters: Parameters) -> float:
         "check": close(0.0, absolute=0.01),
     },
     note="Each of the d coordinates is of the order d^(-1/2). For such data Lemma B.2 stands; for "
-    "norms that grow see the finding expansion-bound-lacks-a-norm.",
+    "growing norms see the finding expansion-bound-lacks-a-norm.",
 )
 def integrated_noise_power(parameters: Parameters) -> float:
     """Log-log slope in d of the root mean square norm of the integral of r dB, t = 1."""
