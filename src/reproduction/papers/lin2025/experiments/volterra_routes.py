@@ -52,7 +52,7 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="It is compared with differential equations for the moments in the eigenbasis of Sigma.",
+        note="It is compared with the moments' differential equations in the eigenbasis of Sigma.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
@@ -61,7 +61,7 @@ AXES = {
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-regularised-risk",
-        note="It is compared with differential equations for the moments in the eigenbasis of Sigma.",
+        note="It is compared with the moments' differential equations in the eigenbasis of Sigma.",
         **THEOREM,
     ),
     variance_error=stated(
