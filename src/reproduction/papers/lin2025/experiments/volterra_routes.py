@@ -52,7 +52,7 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="The risk by (6) is compared with that by the modes' differential equations.",
+        note="It is compared with the moments' differential equations in the eigenbasis of Sigma.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
@@ -61,7 +61,7 @@ AXES = {
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-regularised-risk",
-        note="The comparison is with the equations of the modes, as for equation (6).",
+        note="It is compared with the moments' differential equations in the eigenbasis of Sigma.",
         **THEOREM,
     ),
     variance_error=stated(
@@ -91,7 +91,7 @@ def routes(parameters: Parameters, problem: str, schedule: str) -> dict:
     statement="At a constant rate and for an isotropic Sigma the mean risk has a closed form.",
     ours=["dimension 40, up to t = 4, sigma = 0.7", "the rate 0.9", "penalties 0 and 0.1"],
     check=every(below(1e-8)),
-    note="The paper does not print it. Ours is compared with (6) and with the modes.",
+    note="The paper prints no form. Ours is compared with (6) and with equations for the moments.",
 )
 def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
     """Largest relative difference of the modes' risk and of that by (6) from the closed form."""
