@@ -71,7 +71,7 @@ def normal_tail_ratio() -> float:
     statement="The norm of a draw of N(0, Sigma) exceeds sqrt(tr Sigma) + sqrt(2 |Sigma| ln(1 / "
     "beta)) with probability at most beta.",
     ours=[
-        "Sigma = I for p up to 1000, and diag(1, 1, s, s) with s = 0.1 and 0.01",
+        "Sigma = I for p from 1 to 1000, and diag(1, 1, s, s) with s = 0.1 and 0.01",
         "beta from 1e-12 to 0.999",
     ],
     check=below(1.0),

@@ -46,7 +46,7 @@ FALLS = {"kind": "monotone", "direction": "decreasing", "strict": True}
     kind="theorem",
     where="Theorem 2.7, equations (9)-(11)",
     statement="With the theorem's own steps and threshold the distance to the empirical minimiser "
-    "stays within a constant of ln^4(n rho / (beta p)) sigma p / (sqrt(rho) n) as n grows.",
+    "is at most a constant times ln^4(n rho / (beta p)) sigma p / (sqrt(rho) n) as n grows.",
     ours=[
         "p = 10, n from 1e4 to 1e12, rho = beta = 0.05, sigma = 1, Sigma = I, |theta*| = 1",
         "T = 10 log(n rho / p) and 576 in gamma, from equation (73), for the unstated constants",
@@ -67,8 +67,8 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         "distance divided by ln^4(n rho / (beta p)) p / n",
         "dimension",
         where="Theorem 2.7, equation (11)",
-        statement="With the theorem's own steps and threshold the distance stays within one "
-        "constant of ln^4(n rho / (beta p)) sigma p / (sqrt(rho) n) as p grows with n / p fixed.",
+        statement="With the theorem's own steps and threshold the distance is at most one constant "
+        "times ln^4(n rho / (beta p)) sigma p / (sqrt(rho) n) as p grows with n / p fixed.",
         check={"kind": "monotone", "direction": "decreasing"},
         id="main-rate-at-a-fixed-ratio",
         kind="theorem",
@@ -175,8 +175,8 @@ SQUARE = ["n = 4, p = 2, Sigma = I, eta = 1/4, y = X theta with theta = (1, 0), 
     ours=[*SQUARE, "sigma = 0.02, T = 10; c_0 is the least that the data admit, 1"],
     check=below(1.0),
     finding="start-left-out-of-the-steps",
-    note="The start is at 17.7 times this distance from the empirical minimiser. Without residuals "
-    "the bound falls with sigma, but the distance does not.",
+    note="The distance is 17.7 times this bound. Without residuals the bound falls with sigma, but "
+    "the distance does not.",
 )
 def start_over_bound() -> float:
     """Distance of the start from the empirical minimiser, divided by 2 c_0^2 sigma sqrt(p)."""

@@ -61,8 +61,8 @@ AXES = {
     demanded_clip_norm=stated(
         "least threshold the proof admits",
         where="Lemmas 2.5 and 2.6",
-        compares="With the paper's constant the proof needs gamma >= 4.8e6 at n = 1000, T = 10, "
-        "beta = 0.05 and p = 10.",
+        compares="With the paper's c_0 the lemmas need gamma >= 4.8e6 at n = 1000, T = 10, "
+        "beta = 0.05, p = 10 and sigma = 1.",
         check=close(4.8e6, relative=0.01),
         id="demanded-threshold",
         note="The experiments use 15.8.",
@@ -70,8 +70,8 @@ AXES = {
     demanded_sample_size=stated(
         "least sample size the proof admits",
         where="Lemmas 2.5 and 2.6, Theorem 2.7",
-        compares="With the paper's constant for n = 1000 the proof needs 1.2e10 samples at rho = "
-        "0.015 and p = 10.",
+        compares="With the paper's c_0 for n = 1000, T = 10 and beta = 0.05, equation (74) needs "
+        "1.2e10 samples at rho = 0.015 and p = 10.",
         check=close(1.2e10, relative=0.01),
         id="demanded-samples",
     ),
