@@ -44,8 +44,8 @@ AXES = {
     tree_error=stated(
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
-        compares="With three covariances and a fixed clip norm, the average of the library's DP-FTRL "
-        "equals that of Algorithms 1 and 3 as loops over a tree, with steps counted from 1.",
+        compares="With three covariances and a fixed clip norm the average of the library's "
+        "DP-FTRL equals that of Algorithms 1 and 3 as loops over a tree, with steps from 1.",
         check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),

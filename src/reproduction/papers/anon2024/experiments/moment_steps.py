@@ -108,8 +108,8 @@ def operators() -> dict[str, float]:
     "stable_share",
     id="risk-by-second-moments-b6",
     where="Lemma B.6",
-    statement="For step sizes up to 1 / lambda_1 the risk of the average is at most the printed sum "
-    "of the second moments, for the bias and for the variance.",
+    statement="For step sizes up to 1 / lambda_1 the risk of the average is at most the printed "
+    "sum of the second moments, for the bias and for the variance.",
     ours=[
         "eigenvalues i^-2, d = 128, N = 64; the population's design for the tree",
         "step sizes from 0.01 to 1 times the largest, 1 / lambda_1",
