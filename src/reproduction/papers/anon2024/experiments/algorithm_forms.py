@@ -52,7 +52,7 @@ AXES = {
     sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
-        statement="From w = 0, line 9 is an SGD step that adds an increment of the tree's noise.",
+        statement="From w = 0, line 9 of Algorithm 1 is a step of SGD with an increment of noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
         ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "steps from 1"],
