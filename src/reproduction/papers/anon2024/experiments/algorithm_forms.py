@@ -44,15 +44,15 @@ AXES = {
     tree_error=stated(
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
-        compares="With three covariances the average of the library's DP-FTRL equals that of "
-        "Algorithms 1 and 3 written as loops over an explicit tree.",
+        compares="With three covariances and a fixed clip norm the average of the library's "
+        "DP-FTRL equals that of Algorithms 1 and 3 as loops over a tree, with steps from 1.",
         check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),
     sgd_error=stated(
         "distance of the iterates from equation (B.4)",
         where="Equation (B.4), Section 3.1",
-        statement="From w = 0, line 9 is a step of SGD with the increment of the tree's noise.",
+        statement="From w = 0, line 9 of Algorithm 1 is a step of SGD with an increment of noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
         ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "steps from 1"],

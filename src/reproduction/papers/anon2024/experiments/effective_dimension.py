@@ -107,7 +107,7 @@ def traces(parameters: Parameters) -> dict:
         "terms of the first line of (B.11), divided by those of the second",
         "term",
         where="Section B.3.1, equation (B.11)",
-        statement="In (B.11), the private variance at Sigma = I, line 1 is at most line 2.",
+        statement="In (B.11), on the private variance at Sigma = I, line 1 is at most line 2.",
         check=every(below(1.0000001)),
         id="private-variance-b11",
         ours=["each of the two terms of a line by itself", STEPS],

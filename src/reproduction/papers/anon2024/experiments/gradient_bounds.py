@@ -269,8 +269,8 @@ def tail_constant(parameters: Parameters) -> float:
     error_given_no_clip=stated(
         "squared error after N steps given that none is clipped, divided by that without clips",
         where="Section B.2.1, Theorem 4.2",
-        statement="With probability 1 - 1/N no gradient is clipped. In this event the expected "
-        "error is at most that without clipping, so the bounds on it hold.",
+        statement="With probability 1 - 1/N or more no gradient is clipped. In this event the "
+        "expected error is at most that without clipping, so the bounds on it hold.",
         check=below(1.0),
         corrected={
             "slip": "proof",

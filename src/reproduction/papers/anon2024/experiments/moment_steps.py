@@ -108,14 +108,14 @@ def operators() -> dict[str, float]:
     "stable_share",
     id="risk-by-second-moments-b6",
     where="Lemma B.6",
-    statement="The risk of the average is at most the printed sum of the second moments, for the "
-    "bias and for the variance.",
+    statement="For step sizes up to 1 / lambda_1 the risk of the average is at most the printed "
+    "sum of the second moments, for the bias and for the variance.",
     ours=[
         "eigenvalues i^-2, d = 128, N = 64; the population's design for the tree",
         "step sizes from 0.01 to 1 times the largest, 1 / lambda_1",
     ],
-    note="The lemma is for noise that is new in every step. For the tree, whose increments take "
-    "back noise, the bound is as loose or looser.",
+    note="The lemma is for noise that is new in every step. In our runs the bound is as loose or "
+    "looser for the tree, whose increments take back noise.",
     **AT_MOST,
 )
 def average_ratio(parameters: Parameters, source: str, stable_share: float) -> float:
@@ -273,11 +273,11 @@ def late_ratio(parameters: Parameters) -> float:
 @identity(
     id="decay-of-products-b15",
     where="Lemma B.15",
-    statement="tr(H M_t) is at most the printed bound for every t from 0 to N and every k.",
+    statement="At the lemma's step sizes tr(H M_t) is at most the printed bound, for t from 0 to N "
+    "and every k.",
     ours=[
         "normal features, Sigma = I, eigenvalues i^-2, d = 128",
-        "printed check: t = 0, N = 1000000, the lemma's largest step size at beta = 16 sigma_z^4, "
-        "the worst k",
+        "printed check: t = 0, N = 1000000, largest step size with beta = 16 sigma_z^4, worst k",
         "corrected check: each t from 0 to N = 64, at Theorem 4.2's largest step size",
     ],
     check=below(1.0),

@@ -45,8 +45,8 @@ AXES = {
     divergence_error=stated(
         "relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6",
         where="Lemma 2.6",
-        statement="The Gaussian mechanism with covariance sigma^2 Sigma has Renyi divergence alpha "
-        "Delta^2 / (2 sigma^2), where Delta is measured in the norm of Sigma^-1.",
+        statement="The Gaussian mechanism with covariance sigma^2 Sigma is (alpha, alpha Delta^2 / "
+        "(2 sigma^2))-RDP, where Delta is measured in the norm of Sigma^-1.",
         check=every(below(1e-9)),
         wrong={"With sigma in place of sigma^2.": "divergence_error_of_sigma"},
         id="shaped-gaussian-mechanism-2-6",
@@ -113,7 +113,7 @@ def divergences(order: float) -> dict[str, float]:
         },
         id="gaussian-mechanism-epsilon",
         kind="prose",
-        ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10: corrected 0.48, exact 0.34"],
+        ours=["delta = 1e-5, sigma = 10 Delta, Delta = 0.01 to 10: epsilon is exactly 0.34"],
         finding="gaussian-mechanism-formula",
     ),
     usual_epsilon_ratio="exact epsilon divided by Delta (2 log(1.25/delta))^(1/2) / sigma",
@@ -142,8 +142,8 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
     best_order_error=stated(
         "distance of the least conversion from rho + 2 (rho log)^(1/2)",
         where="Section B.1, Theorem 4.1",
-        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha has the least epsilon rho + 2 "
-        "(rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
+        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha gives the least epsilon rho + "
+        "2 (rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
         check=below(1e-6),
         id="best-order-of-the-conversion",
         ours=["epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"],
@@ -181,8 +181,8 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section states this for every epsilon; for many calls the shares fail at epsilon "
-    "above 16 log(2/delta).",
+    note="The section states this for every epsilon; many randomised responses with these shares "
+    "exceed an epsilon above 16 log(2/delta).",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
@@ -207,7 +207,7 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
     note="If the mean privacy loss of many calls is above epsilon, so is the loss itself with "
-    "probability near one half or more, whatever delta is. Whether estimates lose this is open.",
+    "probability near one half or more, whatever delta is. Whether estimates lose it is open.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""
@@ -221,7 +221,7 @@ def mean_loss_ratio() -> float:
     id="estimating-rows-of-theorem-4-2",
     where="Theorem 4.2, Lemma B.3",
     kind="theorem",
-    statement="With the m of Theorem 4.2, Lemma B.3 holds in all steps with probability 1 - 1/N.",
+    statement="With Theorem 4.2's m, Lemma B.3 holds in all steps with probability >= 1 - 1/N.",
     ours=["beta_2 = N^2, one constant for both m, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
     check=below(1.0),
     wrong={"Half of this m is enough.": below(0.5)},
