@@ -36,7 +36,7 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     statement="For Gaussian vectors the constant of the tail bound may be 0.1457.",
     ours=["identity matrices of 1 to 1024 rows, whose quadratic forms have a chi-squared law"],
     check=above(TAIL_CONSTANT),
-    note="The entry tail-bound-f6 tests other normal forms.",
+    note="The entry tail-bound-f6 tests other quadratic forms.",
 )
 def tail_constant(parameters: Parameters) -> float:
     """Least value, over sizes and t, of -log P / min(t^2 / |A|_F^2, t / |A|)."""
