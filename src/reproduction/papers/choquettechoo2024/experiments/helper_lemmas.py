@@ -81,7 +81,7 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         id="tail-bound-f6",
         ours=[
             "c = 0.1457",
-            "300 normal forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
+            "300 Gaussian forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
             "25 forms of random signs, or of laws on -1, 0, 1 with mass 0.01 to 0.3 off 0; all "
             "values",
         ],

@@ -135,7 +135,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     id="label-part-of-theorem-2-2",
     kind="theorem",
     where="Theorem 2.2",
-    statement="If eta <= c / tr H, label noise adds a risk of order eta sigma_sgd^2 tr H, at any beta.",
+    statement="If eta <= c/tr H, label noise adds risk of order eta sigma_sgd^2 tr H for all beta.",
     ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )

@@ -215,7 +215,7 @@ def first_kind_error(parameters: Parameters) -> float:
     where="Section F.4, equation (98)",
     statement="By Property F.9, for 0 < m < 1, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m "
     "sin^2)^(1/2)) over a quarter period is the printed sum of K and Pi.",
-    ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99; above 1 it is a principal value"],
+    ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99; above 1 the integral is a principal value"],
     check=AGREES,
     note="Our copy of the text has lost the roots.",
 )
