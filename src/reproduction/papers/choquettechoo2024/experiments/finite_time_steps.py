@@ -256,7 +256,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         ours=[
             "100 steps of 40 runs, the largest eta of Theorem D.13, C = 16, c = 64 and rho = 1/2",
             "eigenvalues in proportion to 1/k, d = 4 and 16, p = 0.1",
-            "tr H, distance and sigma_sgd from 0.01 to 100 each",
+            "tr H, distance and sigma_sgd are 0.01, 1 or 100 each",
             "normal features and features of random signs; constant of the order: 10",
         ],
         note="The start lies along the first eigenvector. Our copy of (9) lost the square root.",
