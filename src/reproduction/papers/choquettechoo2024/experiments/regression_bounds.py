@@ -97,8 +97,8 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     least_risk_constant=stated(
         "least private risk divided by eta^2 tr H / rho, the least of five spectra",
         where="Theorem 2.2, Table 1, Theorem C.18",
-        statement="If eta <= c / tr H, the private part of the asymptotic suboptimality is at "
-        "least a constant times eta^2 tr H / rho for all absolutely summable coefficients.",
+        statement="For eta tr H below a constant the private part of the asymptotic suboptimality "
+        "is at least a constant times eta^2 tr H / rho for all absolutely summable beta.",
         check=every(above(1.0)),
         id="lower-bound-for-all-coefficients",
         kind="theorem",
@@ -135,7 +135,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     id="label-part-of-theorem-2-2",
     kind="theorem",
     where="Theorem 2.2",
-    statement="If eta <= c/tr H, label noise adds risk of order eta sigma_sgd^2 tr H for all beta.",
+    statement="For small eta tr H label noise adds risk of order eta sigma_sgd^2 tr H at any beta.",
     ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )
