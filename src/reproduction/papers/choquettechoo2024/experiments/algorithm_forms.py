@@ -168,7 +168,7 @@ def recurrences(parameters: Parameters) -> dict[str, float]:
     kind="prose",
     where="Section 2.1",
     statement="At eta = 0 the optimal coefficients are those of Fichtenberger et al., the inverse "
-    "of the square root of the prefix sums.",
+    "of the square root of the matrix of prefix sums.",
     ours=["64 steps"],
     check=below(1e-12),
 )

@@ -96,7 +96,7 @@ def printed_multiplier_value() -> float:
     id="multipliers-of-the-other-sign",
     where="Theorem E.1, equation (91)",
     compares="The left side of (91) is not negative for 2000 random signals, gradients of slopes "
-    "in [mu, L] and multipliers. These have sum lambda_t >= 0, and lambda_t <= 0 for t != 0.",
+    "in [mu, L] and multipliers with sum lambda_t >= 0 and lambda_t <= 0 for t != 0.",
     check=above(-1e-12),
 )
 def sound_multiplier_value() -> float:

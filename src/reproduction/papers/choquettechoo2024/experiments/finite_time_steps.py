@@ -98,7 +98,7 @@ def unrolled() -> dict:
 @identity(
     id="expected-response-d9",
     where="Lemma D.9",
-    statement="The mean trace of W_{t, tau} is at most R^2 (1 - eta mu)^(t - 1 - tau).",
+    statement="If eta <= 1/R^2, W_{t, tau} has a mean trace of at most R^2 (1 - eta mu)^(t-1-tau).",
     ours=[SETTING, "t - 1 - tau up to 3999"],
     check=below(1.0),
 )
@@ -118,8 +118,8 @@ def label_response_ratio(parameters: Parameters) -> float:
     printed_response_ratio=stated(
         "largest mean trace of V V' divided by the printed bound of D.10",
         where="Lemma D.10",
-        statement="The mean trace of V V' is at most d times the sum of |beta_k| (1 - eta mu)^("
-        "(tau - k)/2) over k.",
+        statement="If eta <= 1/R^2, the mean trace of V V' is at most d times the sum over k of "
+        "|beta_k| (1 - eta mu)^((tau - k)/2).",
         check=every(below(1.0000000001)),
         corrected={
             "holds_with": "the sum squared, as in its proof",
@@ -245,7 +245,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         "0.9-quantile over runs of the largest gradient, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
         statement="For small enough eta, with high probability, no gradient of a run exceeds the "
-        "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to log(T/p).",
+        "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to powers of log(T/p).",
         check=below(10.0),
         wrong={
             "The distance has the factor (tr H)^(1/2).": "gradient_constant_of_the_root",
@@ -256,7 +256,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         ours=[
             "100 steps of 40 runs, the largest eta of Theorem D.13, C = 16, c = 64 and rho = 1/2",
             "eigenvalues in proportion to 1/k, d = 4 and 16, p = 0.1",
-            "tr H, distance and sigma_sgd from 0.01 to 100 each",
+            "tr H, distance and sigma_sgd are 0.01, 1 or 100 each",
             "normal features and features of random signs; constant of the order: 10",
         ],
         note="The start lies along the first eigenvector. Our copy of (9) lost the square root.",
@@ -282,8 +282,8 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of the largest gradient from T = 10, p = 0.1 on, divided by that of log(T/p)^2",
         where="Section 2.3, equation (9)",
-        statement="With probability 1 - p a run's largest gradient grows at most as a power of "
-        "log(T/p).",
+        statement="For small enough eta, with probability 1 - p, a run's largest gradient grows "
+        "at most as a power of log(T/p).",
         check=below(1.0),
         wrong={"The largest gradient does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",
@@ -296,7 +296,7 @@ def gradient_scales() -> dict[str, float]:
             "(distance, sigma_sgd) = (1, 0), (0, 1) and (1, 1)",
             "normal features and features of random signs",
         ],
-        note="At these T the growth of the gradient is 1.15 times that of log(T/p).",
+        note="At these T the gradient grows up to 1.15 times as much as log(T/p).",
     ),
     linear_gradient_growth="growth of the largest gradient divided by that of log(T/p)",
     plain_gradient_growth="growth of the largest gradient",

@@ -36,7 +36,7 @@ AXES = {"damping": Axis("damping nu", "dampings")}
     statement="For Gaussian vectors the constant of the tail bound may be 0.1457.",
     ours=["identity matrices of 1 to 1024 rows, whose quadratic forms have a chi-squared law"],
     check=above(TAIL_CONSTANT),
-    note="The entry tail-bound-f6 tests other normal forms.",
+    note="The entry tail-bound-f6 tests other quadratic forms.",
 )
 def tail_constant(parameters: Parameters) -> float:
     """Least value, over sizes and t, of -log P / min(t^2 / |A|_F^2, t / |A|)."""
@@ -81,7 +81,7 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
         id="tail-bound-f6",
         ours=[
             "c = 0.1457",
-            "300 normal forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
+            "300 Gaussian forms of up to 200 eigenvalues of one or both signs, by Chernoff's bound",
             "25 forms of random signs, or of laws on -1, 0, 1 with mass 0.01 to 0.3 off 0; all "
             "values",
         ],

@@ -47,8 +47,8 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
         "exact excess risk divided by the bound of C.14",
         where="Theorem C.14",
         compares="The suboptimality is below the printed bound for R^2 = 2 lambda_1 + tr H, with "
-        "the root of eta R^2 that our copy of the text has lost. The bound is not binding: 9 % of "
-        "it is reached.",
+        "the root of eta R^2 that our copy of the text has lost. The bound is not binding: at most "
+        "9 % of it is reached.",
         check=every(below(1.0)),
         id="upper-bound-c14",
     ),
@@ -64,7 +64,7 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
     doubled_over_printed_lower=stated(
         "exact squared error in the norm of H divided by the printed bound of C.18",
         where="Theorem C.18, equation (22)",
-        statement="With F of (22) the asymptotic suboptimality is at least eta sigma_sgd^2 tr H / "
+        statement="With F of (22) and eta < 1/R^2, F_infinity is at least eta sigma_sgd^2 tr H / "
         "2 + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h, h of (21).",
         check=every(above(1.0)),
         id="lower-bound-c18",
@@ -97,8 +97,8 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     least_risk_constant=stated(
         "least private risk divided by eta^2 tr H / rho, the least of five spectra",
         where="Theorem 2.2, Table 1, Theorem C.18",
-        statement="For all absolutely summable coefficients the private part of the asymptotic "
-        "suboptimality is at least a constant times eta^2 tr H / rho.",
+        statement="For eta tr H below a constant the private part of the asymptotic suboptimality "
+        "is at least a constant times eta^2 tr H / rho for all absolutely summable beta.",
         check=every(above(1.0)),
         id="lower-bound-for-all-coefficients",
         kind="theorem",
@@ -135,7 +135,7 @@ def least_risks(step_share: float) -> dict[str, float]:
     id="label-part-of-theorem-2-2",
     kind="theorem",
     where="Theorem 2.2",
-    statement="For all coefficients label noise adds a risk of order eta sigma_sgd^2 tr H.",
+    statement="For small eta tr H label noise adds risk of order eta sigma_sgd^2 tr H at any beta.",
     ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )
@@ -175,8 +175,9 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
     worst_transient=stated(
         "largest ratio of the exact curve to the bound of D.11 at any step",
         where="Theorem D.11",
-        statement="With L and mu the extreme eigenvalues of H the suboptimality is at most the "
-        "square of (L / mu exp(-eta mu t) (F(theta_0) - F*))^(1/2) + F_infinity^(1/2), at every t.",
+        statement="If eta < 1/R^2 and L and mu are the extreme eigenvalues of H, the mean "
+        "suboptimality is at most the square of (L / mu exp(-eta mu t) (F(theta_0) - F*))^(1/2) + "
+        "F_infinity^(1/2), at every t.",
         check=every(below(1.000000001)),
         wrong={
             "Without the factor L / mu.": "transient_without_condition",

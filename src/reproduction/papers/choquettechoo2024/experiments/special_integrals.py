@@ -37,7 +37,7 @@ class Parameters(Strict):
     where="Lemma F.12",
     statement="For 0 < |b| < a the integral of cos(l omega) / (a^2 + b^2 - 2 a b cos omega) over "
     "frequencies is 2 pi / (a^2 - b^2) (b/a)^|l|.",
-    ours=["a = 1, 1 - b from 1e-8 to 0.99; -b shifts omega by pi", "l = 0, 1, 5 and 50"],
+    ours=["a = 1, 1 - b from 1e-8 to 0.99; b < 0 shifts omega by pi", "l = 0, 1, 5 and 50"],
     check=AGREES,
 )
 def cosine_integral_error(parameters: Parameters) -> float:
@@ -57,7 +57,7 @@ def cosine_integral_error(parameters: Parameters) -> float:
     where="Lemma F.13",
     statement="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) "
     "for |a| < 1, and infinite for |a| = 1.",
-    ours=["1 + a from 1e-8 to 0.99; -a shifts omega by pi; |a| = 1 is the limit"],
+    ours=["1 + a from 1e-8 to 0.99; a < 0 shifts omega by pi; |a| = 1 is the limit"],
     note="Our copy of the text has lost the root.",
     check=AGREES,
 )
@@ -97,8 +97,8 @@ def divergence_slope(parameters: Parameters) -> float:
 @identity(
     id="integral-f15",
     where="Lemma F.15",
-    statement="The integral of 1 / |1 - a - exp(i omega)| has the printed closed form, a complete "
-    "elliptic integral of the first kind.",
+    statement="For 0 < a < 1 the integral of 1 / |1 - a - exp(i omega)| has the printed closed "
+    "form, a complete elliptic integral of the first kind.",
     ours=["a from 1e-8 to 0.99"],
     check=AGREES,
     note="We restore the roots and fractions that our copy of the text has lost. By Landen's "
@@ -117,8 +117,8 @@ def inverse_integral_error(parameters: Parameters) -> float:
     id="integral-f16",
     note="We restore the roots and fractions that our copy of the text has lost.",
     where="Lemma F.16",
-    statement="The integral of |1 - a - exp(i omega)| / |1 - b - exp(i omega)|^2 has the printed "
-    "closed form, a complete elliptic integral of the third kind.",
+    statement="For a and b in (0, 1) the integral of |1 - a - exp(i omega)| / |1 - b - exp(i "
+    "omega)|^2 has the printed closed form, a complete elliptic integral of the third kind.",
     ours=[RATES],
     check=AGREES,
 )
@@ -172,8 +172,8 @@ def property_f10(parameters: Parameters) -> dict:
 @identity(
     id="quadratic-form-f17",
     where="Lemma F.17",
-    statement="The quadratic form with the weights c^|t - tau| is at most (1 + c)/(1 - c) times "
-    "the squared norm.",
+    statement="For 0 <= c < 1 the quadratic form with the weights c^|t - tau| is at most (1 + c)/"
+    "(1 - c) times the squared norm.",
     ours=["c from 0.01 to 0.998", "random walks and constants of length 200"],
     check=below(1.0),
 )
@@ -194,8 +194,8 @@ def quadratic_form_ratio(parameters: Parameters) -> float:
 @identity(
     id="first-kind-f8",
     where="Section F.4, equation (97)",
-    statement="By Property F.8 the integral of 1 / (1 + m sin^2)^(1/2) over a quarter period is "
-    "(1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
+    statement="By Property F.8, for 0 < m < 1, the integral of 1 / (1 + m sin^2)^(1/2) over a "
+    "quarter period is (1 + m)^(-1/2) K at the modulus (m / (1 + m))^(1/2).",
     ours=["m = 0.01, 0.3, 0.9"],
     check=AGREES,
     note="Our copy of the text has lost the roots.",
@@ -213,9 +213,9 @@ def first_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-f9",
     where="Section F.4, equation (98)",
-    statement="By Property F.9 the integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) over "
-    "a quarter period is the printed sum of K and Pi.",
-    ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99 (above 1, a principal value)"],
+    statement="By Property F.9, for 0 < m < 1, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m "
+    "sin^2)^(1/2)) over a quarter period is the printed sum of K and Pi.",
+    ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99; above 1 the integral is a principal value"],
     check=AGREES,
     note="Our copy of the text has lost the roots.",
 )
@@ -238,8 +238,8 @@ def third_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-bound-f11",
     where="Section F.4, Lemma C.21",
-    statement="By Property F.11 Pi is at most log(4/k') / (1 - alpha^2) (1 + O(k'^2)), with k' = "
-    "(1 - k^2)^(1/2).",
+    statement="By Property F.11, for k and alpha^2 in (0, 1), Pi is at most log(4/k') / (1 - "
+    "alpha^2) (1 + O(k'^2)), with k' = (1 - k^2)^(1/2).",
     ours=["the constant 1/4 in the O, as in F.10", "alpha^2 = 0.1 to 0.99, k' = 1e-8 to 0.99"],
     note="Our copy of the text may have lost a root in the O; this is the stronger reading.",
     check=below(0.25),
