@@ -1,12 +1,13 @@
-r"""One-pass DP-GD: runs, and their predicted error by a deterministic equivalent, row by row.
+r"""One-pass DP-GD: runs, and their error predicted by a deterministic equivalent.
 
 .. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
     + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
 
-For a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at :math:`\gamma/\|x\|`, π is
-the unclipped share and q the second moment. As d grows, the norms concentrate, and this becomes the
-system of bombari2025, equations (4.7) and (4.8). At small d, or with heavy-tailed features, the
-rows' own norms and fourth moments remain.
+C_j is the mean squared error of coefficient j. The residual of row x has variance :math:`\sigma^2 +
+\sum_j x_j^2 C_j` and is clipped at :math:`\gamma/\|x\|`: π is the unclipped share, and q the second
+moment after clipping. As p grows, the norms concentrate, and the system becomes that of
+bombari2025, equations (4.7) and (4.8). At small p, or with heavy-tailed features, the rows' own
+norms and fourth moments matter.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class OnePassDPGD(Method):
     schedule : Schedule
         Learning rate with one amplitude; step k of n has rate η̃(k/n) / n.
     clip_constant : float
-        Largest gradient norm divided by √p.
+        Clip norm of a gradient, divided by √p.
 
     Guarantee
     ---------
@@ -86,7 +87,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """Names of the schedule's shapes, since shapes spread the noise differently."""
+        """One name for each shape of schedule, since shapes spread the noise differently."""
         return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
 
     @classmethod
@@ -119,7 +120,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Settings from the numbers of a harmonic or polynomial schedule, and the clip."""
+        """Create settings from the numbers of a harmonic or polynomial schedule and the clip."""
         curve: Any = Harmonic if "offset" in values else Polynomial
         shape = [each.name for each in fields(curve)]
         known = [*shape, "clip_constant"]
