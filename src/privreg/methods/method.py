@@ -355,7 +355,7 @@ class Method(ABC):
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
-        """Covariance of linear functionals of the coefficients; variances are infinite if unknown."""
+        """Covariance of linear functionals of the coefficients; infinite variances if unknown."""
         require_choice("target", target, TARGETS)
         unknown = np.full((len(functionals),) * 2, np.nan)
         np.fill_diagonal(unknown, np.inf)
