@@ -503,20 +503,17 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     - A warm-up step is undone if the private residual scale has grown by a quarter. If the relative
       noise in the histogram's counts is `MOST_SCALE_NOISE`, the scale's standard deviation is 9 %,
       and noise alone undoes 0.5 % of the steps. Twice this noise undoes 11 %.
-    - Let v be the relative variance of a Gram matrix's noise, summed over a row. The noise spreads
-      the eigenvalues over 1 ± 2√v (Wigner). The lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0
-      at v = 1/4.
+    - Noise of relative variance v, summed over a row, spreads a Gram matrix's eigenvalues over
+      1 ± 2√v (Wigner). The lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at v = 1/4.
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
       mean error to 10 %, the accuracy of predictions.
-    - Growth of the residual variance by the factor `MOST_EXCURSION` makes the scale 14 % larger.
-      With 10 % of noise, the scale may grow by the quarter at which a step is undone. Expected
-      values ignore undone steps.
+    - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
+      10 % of noise it may grow by the quarter that undoes a step, which expected values ignore.
     - The final steps keep their first clip and Newton matrix. If the residual variance then falls
       by the factor `MOST_ARRIVAL`, the unclipped share of gradients at a clip of one scale rises
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.
-    - Thinness is the edge of the first matrix's noise divided by its smallest eigenvalue. Beyond
-      `MOST_THINNESS`, errors in simulations were up to 1.5 times as large as predicted. This only
-      causes a warning.
+    - Thinness is the edge of the first matrix's noise over the matrix's smallest eigenvalue. Beyond
+      `MOST_THINNESS`, a warning says that simulated errors were up to 1.5 times the predicted ones.
 
     Source
     ------

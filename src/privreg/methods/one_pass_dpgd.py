@@ -3,11 +3,10 @@ r"""One-pass DP-GD: runs, and their error predicted by a deterministic equivalen
 .. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
     + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
 
-C_j is the mean squared error of coefficient j. The residual of row x has variance :math:`\sigma^2 +
-\sum_j x_j^2 C_j` and is clipped at :math:`\gamma/\|x\|`: π is the unclipped share, and q the second
-moment after clipping. As p grows, the norms concentrate, and the system becomes that of
-bombari2025, equations (4.7) and (4.8). At small p, or with heavy-tailed features, the rows' own
-norms and fourth moments matter.
+C_j is the mean squared error of coefficient j. A residual has variance :math:`\sigma^2 + \sum_j
+x_j^2 C_j`. Clipped at :math:`\gamma/\|x\|`, it has unclipped share π and second moment q. As p
+grows, the norms concentrate, and the system becomes that of bombari2025, equations (4.7) and (4.8).
+At small p, or with heavy-tailed features, the rows' own norms and fourth moments matter.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Problem(Immutable):
     .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad
         \operatorname{Var}\xi = \sigma^2
 
-    Coordinates are along the eigenvectors of the second moment; methods do not depend on them.
+    Coordinates are along the features' eigenvectors; the methods do not depend on this choice.
 
     Parameters
     ----------
@@ -66,8 +66,7 @@ class Problem(Immutable):
         Declared bound on a label's absolute value; by default four standard deviations of a label.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts; their mean follows from the variances of signal and noise. "binary_0.2" states a
-        mean of 0.2 instead, and then the labels may be in any unit.
+        for counts; their mean follows from variances. "binary_0.2" has mean 0.2, in any unit.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
@@ -336,8 +335,8 @@ class Prediction:
     ----------
     excess_risk, excess_risk_std : float
         Half the excess of the squared prediction error over its minimum, in squared label units:
-        its mean over data and private noise, and its standard deviation over runs. Both are `inf`
-        if the run diverges. A deviation below 0.3 of the mean may be off by a factor of 2.2.
+        mean over data and private noise, and deviation over runs; `inf` if the run diverges. A
+        deviation below 0.3 of the mean may be off by a factor of 2.2: few coordinates decide it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
