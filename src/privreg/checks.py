@@ -3,7 +3,7 @@
 Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12]. Signed settings are at
 most 1e12 in absolute value, counts at most 2^53. Data may be any finite numbers; they are clipped
 to declared bounds. An error reads "name must be ..., got ...". It quotes one number or text, never
-the contents of a list, an array or an object. Of data it names only columns and a number of rows.
+the contents of a list, an array or an object. For data it names columns and counts rows.
 """
 
 from __future__ import annotations
@@ -57,10 +57,7 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """Dataclass that is copied and unpickled by calling its constructor with the fields.
-
-    Dataclasses that hold only numbers are `Immutable`.
-    """
+    """Dataclass that is copied and unpickled by calling its constructor with the fields."""
 
     __slots__ = ()
 
@@ -80,13 +77,13 @@ class _OwnCopy:
 
 
 class Immutable(_OwnCopy, Rebuilt):
-    """A frozen dataclass of numbers and `frozen` arrays; copying returns the object itself."""
+    """Frozen dataclass of numbers and `frozen` arrays; copying returns the object itself."""
 
     __slots__ = ()
 
 
 class Computed(_OwnCopy):
-    """Object computed once in its constructor; a copy is the object, a pickle stores all of it."""
+    """Object that its constructor computes; copying returns it, and pickling stores its results."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -269,7 +266,7 @@ scale_or_infinity = partial(require_scale, infinite=True)
 
 
 def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
-    """Require several numbers, given by name, as `require_scale` does."""
+    """Apply `require_scale` to several numbers, given by name."""
     return require_each(partial(require_scale, zero=zero, infinite=infinite), **values)
 
 

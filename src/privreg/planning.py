@@ -198,7 +198,7 @@ def plan_run(
     methods : iterable of str, optional
         Names from `Method.searched`, such as "huber" and "one_pass_harmonic"; all by default.
     objective : {"excess_risk", "parameter_error", "interval_length"}
-        Attribute of the prediction to minimise.
+        Attribute of `Prediction` to minimise.
     intervals : bool
         True if the fit must release the values that its intervals need.
 
@@ -220,7 +220,7 @@ def plan_run(
     able = [name for name in names if budget.neighbours in known[name].relations]
     if not able:
         raise ValueError(
-            f"budget must be for neighbours allowed by {', '.join(names)}, "
+            f"budget must have a neighbouring relation that {' or '.join(names)} covers, "
             f"got {budget.neighbours.value!r}"
         )
     misfits = tuple(dict.fromkeys(each.misfit for each in stated))
@@ -314,7 +314,7 @@ def least_budget(
         best = plan_at(high)
     if not best.best.holds:
         raise ValueError(
-            f"methods must include one with a predicted error at rho = {exp(high):g}, "
+            f"methods must include one whose error is predictable at rho = {exp(high):g}, "
             f"got {', '.join(names)}"
         )
     if not met(best):

@@ -254,7 +254,7 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
-    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}: it adds only Gaussian noise"
+    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}, as its noise is Gaussian"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
         f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"
@@ -266,7 +266,7 @@ Options = Callable[[argparse.ArgumentParser], None]
 Run = Callable[[argparse.Namespace], str | None]
 # What a command does, its options, and its run.
 COMMANDS: dict[str, tuple[str, Options, Run]] = {
-    "predict": ("predict the error of a private run from its settings alone", add_predict, predict),
+    "predict": ("predict the error of a private run, without any data", add_predict, predict),
     "plan": (
         "find the best method and settings for a budget, or the smallest budget for a target",
         add_plan,

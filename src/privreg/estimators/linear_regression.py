@@ -629,8 +629,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
         A single row has no R² and is refused. So are labels too large for double precision. With a
-        formula, y is the column on its left side, by default from X. Use `private_score` for
-        publication.
+        formula, y is the column on its left side, by default from X. See `private_score`.
         """
         from privreg.estimators.tables import open_frame
 
@@ -831,7 +830,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Joint test of `hypotheses`, given as in `t_test`, allowing for privacy noise and bias.
 
         There is no further privacy cost. One hypothesis has the p-value of `t_test`; several have
-        twice the smaller of the F and Bonferroni p-values. If an interval is infinite, it is 1.
+        twice the smaller of the F and Bonferroni p-values. If an interval is infinite, p is 1.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import joint_test
@@ -856,8 +855,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
-        interval of level 1 - α excludes 0, and is 1 for an infinite interval. It has no further
-        privacy cost.
+        interval of level 1 - α excludes 0, and is 1 for an infinite interval. There is no
+        further privacy cost.
         """
         from privreg.estimators import report
 

@@ -154,8 +154,7 @@ class Odometer(OneProcess):
         """Count a fit: an estimator, PrivacyStatement, Release or file of `privreg fit --output`.
 
         A fit is refused if it is seeded, exceeds the limit, or differs from earlier fits in
-        relation or unit. Under a limit stated as (ε, δ), either all fits or none must be Gaussian
-        DP.
+        relation or unit. Under a limit stated as (ε, δ), all fits or none must be Gaussian DP.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):

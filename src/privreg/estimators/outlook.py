@@ -31,7 +31,7 @@ from privreg.theory.huber_descent import noise_edge
 FitTarget = Literal["least_squares", "huber"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
-FEW = "there are no more records than coefficients"
+FEW = "there are at most as many records as coefficients"
 HOPELESS = (
     "the released fit is indistinguishable from noise and likely worse than predicting the mean: "
     "use more records, a larger budget, fewer features or narrower bounds"
@@ -182,10 +182,9 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
-    Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates in which the
-    rows' second moment is near the identity, V its covariance, and m the intercept's unit vector. e
-    is the spectral edge of the curvature's noise. On average the right side is half of (signal + tr
-    V).
+    Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten
+    the rows, and V its covariance. m is the unit vector of the intercept, and e the spectral edge
+    of the curvature's noise. On average the right side is half of (signal + tr V).
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -289,9 +288,8 @@ def problem_in_bounds(
 ) -> Problem:
     """Problem assumed by convention for a table, in the units of its declared bounds.
 
-    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units. A
-    `share` of label variance is due to the features, in equal parts. `dimension` counts the
-    intercept.
+    Settings for it suit `PrivateLinearRegression`, which scales rows to these units. Features
+    explain a `share` of label variance, in equal parts. `dimension` counts the intercept.
 
     Examples
     --------

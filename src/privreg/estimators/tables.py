@@ -803,7 +803,7 @@ def private_quality(
     released before. For m columns with bounds and k without, the counts of a record have norm at
     most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
     every column, like the blank record of zero-out, and the other is clipped in every column with
-    bounds. Then Δ = √(2m + k), for the other relations. Without missing cells, a record's counts
+    bounds. So Δ = √(2m + k) under the other relations. Without missing cells, a record's counts
     are m zeros and ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
@@ -820,7 +820,7 @@ def private_quality(
 class TableScore:
     """Noisy errors of a prediction on a table; NaN if noise hides a divisor.
 
-    `records` is the number of complete records, or the sum of their weights divided by the bound.
+    `records` is the number of complete records, or their sum of weights divided by the bound.
     """
 
     mean_squared_error: float

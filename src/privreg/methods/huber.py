@@ -427,7 +427,8 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ in (0, 1) for row lengths, Gram matrices, residual scales, warm-up and means.
     moment_share : float
-        Share of ρ in [0, 1). If it is 0, intervals assume errors independent of the features.
+        Share of ρ in [0, 1) for the curvature and second moment of clipped gradients. If it is 0,
+        intervals assume that errors are independent of the features.
     common_width : bool
         If true, all residuals are clipped at one width, and long rows are shortened instead.
 

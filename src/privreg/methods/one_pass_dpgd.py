@@ -3,10 +3,10 @@ r"""One-pass DP-GD: runs, and their error predicted by a deterministic equivalen
 .. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
     + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
 
-C_j is the mean squared error of coefficient j. A residual has variance :math:`\sigma^2 + \sum_j
-x_j^2 C_j`. Clipped at :math:`\gamma/\|x\|`, it has unclipped share π and second moment q. As p
-grows, the norms concentrate, and the system becomes that of bombari2025, equations (4.7) and (4.8).
-At small p, or with heavy-tailed features, the rows' own norms and fourth moments matter.
+Step k has rate η_k, clip norm γ and noise σ_k. C_j is coefficient j's mean squared error. A
+residual has variance :math:`\sigma^2 + \sum_j x_j^2 C_j`. Clipped at :math:`\gamma/\|x\|`, it has
+unclipped share π and second moment q. As p grows, the norms concentrate, which gives (4.7) and
+(4.8) of bombari2025. At small p, or for heavy tails, the rows' own norms and fourth moments matter.
 """
 
 from __future__ import annotations

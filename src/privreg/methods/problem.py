@@ -66,7 +66,8 @@ class Problem(Immutable):
         Declared bound on a label's absolute value; by default four standard deviations of a label.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts; their mean follows from variances. "binary_0.2" has mean 0.2, in any unit.
+        for counts; the stated variances then give the labels' mean. A suffix states it instead:
+        "binary_0.2" has a mean of 0.2, and its labels may be in any unit.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
