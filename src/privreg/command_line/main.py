@@ -78,8 +78,8 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     add(
         "--label-noise-law LAW[:MISFIT]",
         f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))} or binary_MEAN "
-        "(default gaussian). binary is for labels 0 and 1, poisson for counts; binary_MEAN is for "
-        "two labels of that mean in any unit. MISFIT, from 0 to 1 (default 0), is the correlation "
+        "(default gaussian). binary is for labels 0 and 1, poisson for counts; binary_MEAN states "
+        "the mean of two labels in any unit. MISFIT, from 0 to 1 (default 0), is the correlation "
         "of the features with the part of residuals that clipping removes. If the law is unknown, "
         "name several: gaussian student_t3:0.3",
         nargs="+",

@@ -117,7 +117,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
-        Public largest weight W of a record, required with weights; weights are clipped to [0, W].
+        Public largest weight W of a record; required with weights, which are clipped to [0, W].
     fit_intercept : bool
     target : {"least_squares", "huber"}
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
@@ -267,7 +267,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         groups : array_like, shape (n,), optional
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As in `fit_table`, but only for clipped records. A person counts if any row is clipped.
+            As in `fit_table`, but for clipped records alone. A person with any clipped row counts.
         """
         import pyarrow as pa
 
@@ -357,8 +357,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Guarantee
         ---------
-        The guarantee of the class. All noise is drawn in this process and stays here. Workers send
-        exact sums, which are not private. Workers, their logs and the network are trusted.
+        The guarantee is that of the class. All noise is drawn in this process and stays here.
+        Workers send exact sums, which are not private, so they, their logs and the network are
+        trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
 
@@ -801,7 +802,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Covariance of the coefficients and, last, of the intercept if there is one.
 
         `total` is the sum of `sampling` and `privacy`. The square roots of its diagonal are the
-        standard errors of `confidence_intervals(target=target)`, at no further privacy cost.
+        standard errors of `confidence_intervals(target=target)`. There is no further privacy cost.
         """
         check_is_fitted(self)
         matrix, _ = self._frame().functionals()
@@ -855,8 +856,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
-        interval of level 1 - α excludes 0, and is 1 for an infinite interval. There is no
-        further privacy cost.
+        interval of level 1 - α excludes 0, and is 1 for an infinite interval. There is no further
+        privacy cost.
         """
         from privreg.estimators import report
 

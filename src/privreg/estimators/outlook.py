@@ -59,7 +59,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 class Outlook:
     """Settings of a fit, and predictions for both ends of `RANGE` (shares of explained variance).
 
-    Predictions are in units in which labels lie in [-1, 1]. Below two records there are none.
+    Predictions are in units in which labels lie in [-1, 1]; fewer than two records have none.
     """
 
     settings: Method
@@ -213,7 +213,7 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    f selects a slope. θ solves Σ x r = 0 over all n records, θ′ over those outside T, a set of s n.
+    f selects a slope. θ solves Σ x r = 0 over all n records, and θ′ without the s n records in T.
     M = (W Wᵀ)⁻¹ is the rows' second moment; entries of x are at most 1, and residuals r at most 2.
     """
     if not hasattr(fit, "whitening"):

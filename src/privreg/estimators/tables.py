@@ -751,7 +751,7 @@ class TableQuality:
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Share that may move a slope to the end of its interval (`outlook.harmful_share`), or inf.
+        Share that may move a slope to its interval's end (`outlook.harmful_share`); inf if unknown.
     """
 
     incomplete: dict[str, float]

@@ -45,7 +45,7 @@ class AdaSSP(Method):
 
     Guarantee
     ---------
-    The guarantee of `adassp_zcdp`, with the declared bounds.
+    A run has the guarantee of `adassp_zcdp` with the declared bounds.
 
     Examples
     --------

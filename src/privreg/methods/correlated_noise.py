@@ -44,7 +44,7 @@ class CorrelatedNoise(Method):
 
     Guarantee
     ---------
-    The guarantee of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`, for all iterates.
+    All iterates have the guarantee of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`.
 
     Examples
     --------

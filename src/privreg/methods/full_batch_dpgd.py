@@ -65,7 +65,7 @@ class FullBatchDPGD(Method):
 
     Guarantee
     ---------
-    The guarantee of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
+    A run has the guarantee of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
 
     Examples
     --------

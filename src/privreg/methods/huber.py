@@ -434,7 +434,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 
     Guarantee
     ---------
-    The guarantee of `huber_descent`, with the declared bounds.
+    A run has the guarantee of `huber_descent` with the declared bounds.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class OnePassDPGD(Method):
 
     Guarantee
     ---------
-    As for `privreg.algorithms.one_pass_dpgd.fit`, with the noise of `Mechanism.from_schedule`.
+    As in `privreg.algorithms.one_pass_dpgd.fit`, with the noise of `Mechanism.from_schedule`.
 
     Examples
     --------
