@@ -358,8 +358,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Guarantee
         ---------
         The guarantee is that of the class. All noise is drawn in this process and stays here.
-        Workers send exact sums, which are not private, so they, their logs and the network are
-        trusted.
+        Workers send exact sums that are not private; they, their logs and the network are trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
 
