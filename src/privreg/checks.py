@@ -1,9 +1,9 @@
 """Checks of arguments, the domain of every number that a user sets, and immutable types.
 
-Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12], signed settings are at
-most 1e12 in size, counts at most 2^53. Data may be any finite numbers, and declared bounds clip
-them. An error reads "name must be ..., got ...". It quotes one number or text, never the contents
-of a list, an array or an object; for records' data it names only rows and columns.
+Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12]. Signed settings are at
+most 1e12 in absolute value, counts at most 2^53. Data may be any finite numbers; they are clipped
+to declared bounds. An error reads "name must be ..., got ...". It quotes one number or text, never
+the contents of a list, an array or an object. For data it names columns and counts rows.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _ENDS = {
 
 
 def frozen(array: NDArray[Number]) -> NDArray[Number]:
-    """Copy of an array in read-only memory, in the same memory order.
+    """Copy an array into read-only memory, in the same memory order.
 
-    A read-only array is not enough, since the owner of its memory may allow writing again. The
+    A read-only flag is not enough, since the owner of the memory may allow writing again. The
     memory of `bytes` stays read-only. An array that already lies in `bytes` is copied, too: NumPy
     may unpickle a large array into `bytes` and leave it writable.
     """
@@ -57,10 +57,7 @@ def frozen(array: NDArray[Number]) -> NDArray[Number]:
 
 
 class Rebuilt:
-    """Dataclass that is copied and unpickled by calling its constructor with the fields.
-
-    Dataclasses that hold only numbers are `Immutable`.
-    """
+    """Dataclass that is copied and unpickled by calling its constructor with the fields."""
 
     __slots__ = ()
 
@@ -80,13 +77,13 @@ class _OwnCopy:
 
 
 class Immutable(_OwnCopy, Rebuilt):
-    """A frozen dataclass of numbers and `frozen` arrays; copying returns the object itself."""
+    """Frozen dataclass of numbers and `frozen` arrays; copying returns the object itself."""
 
     __slots__ = ()
 
 
 class Computed(_OwnCopy):
-    """Object computed once in its constructor; copying returns it, and pickling stores it whole."""
+    """Object that its constructor computes; copying returns it, and pickling stores its results."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -94,7 +91,7 @@ class Computed(_OwnCopy):
 
 
 class OneProcess:
-    """Object with noise, a choice or a count that is valid only in the process that made it."""
+    """Object valid only in the process that made it, since it holds noise, a choice or a count."""
 
     _process: int | None
 
@@ -113,7 +110,7 @@ class OneProcess:
 
 
 class Uncopied(OneProcess):
-    """A source of further noise; copies are refused, since they would draw the same noise again."""
+    """Source of noise that cannot be copied, since a copy would draw the same noise again."""
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -141,7 +138,7 @@ def warn_beyond(result: str, *, error: float, tolerance: float) -> None:
 
 
 def inside(array: FloatArray, **bounds: Any) -> bool:
-    """True if all entries are in range; compares only the two extremes."""
+    """True if all entries lie within the bounds; only the least and the largest are compared."""
     if not array.size:
         return True
     if array.size <= FEW:
@@ -173,7 +170,7 @@ def _between(
 
 
 def places(wrong: NDArray[np.bool_]) -> str:
-    """Text with the number of rows that have wrong entries, and with their columns; no entries."""
+    """Describe wrong entries by number of rows and by columns, without quoting any."""
     if not wrong.ndim:
         return "another"
     rows = wrong.reshape(len(wrong), -1)
@@ -186,12 +183,12 @@ def places(wrong: NDArray[np.bool_]) -> str:
 
 
 def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
-    """Text of a wrong number; for an array only its `places`, since the array may be data."""
+    """Quote a wrong number; for an array, which may be data, return only the `places`."""
     return places(wrong) if array.ndim else str(array)
 
 
 def short(value: Any) -> str:
-    """Text of a number or a string; type and size of a container, which may be data."""
+    """Quote a number or a text; of a container, which may be data, give only type and size."""
     # A record of a structured array is a scalar too.
     value = value.item() if isinstance(value, np.generic) else value
     # Python writes no number of more than 4,300 digits.
@@ -202,7 +199,7 @@ def short(value: Any) -> str:
 
 
 def sort(value: Any) -> str:
-    """Type and size of a value that is neither a number nor text."""
+    """Describe a value that is neither a number nor a text by its type and size."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)
@@ -216,10 +213,10 @@ def _a(kind: type) -> str:
 
 
 def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
-    """Real numbers of any shape, in double precision.
+    """Require real numbers of any shape, and return them in double precision.
 
-    The bounds `above` and `below` are open ends of the range, `least` and `most` closed ends.
-    Infinities are refused unless `infinite` is true and the range includes them; NaN always is.
+    The bounds `above` and `below` are excluded from the range, `least` and `most` included. NaN is
+    refused. So are infinities, unless `infinite` is true and the range includes them.
 
     Examples
     --------
@@ -243,7 +240,7 @@ def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
 
 
 def require_number(name: str, value: Any, **bounds: Any) -> float:
-    """One real number, with the bounds of `require_real`."""
+    """Require one real number, with bounds as in `require_real`."""
     if type(value) is float and _between(value, value, **bounds):
         return value
     return float(require_real(name, _one(name, value), **bounds))
@@ -252,7 +249,7 @@ def require_number(name: str, value: Any, **bounds: Any) -> float:
 def require_scale(
     name: str, value: Any, *, zero: bool = False, infinite: bool = False, least: float = LEAST
 ) -> float:
-    """Number in [1e-12, 1e12], or 0 or infinity if allowed."""
+    """Require a number in [`least`, 1e12], or 0 or infinity if allowed."""
     if type(value) is float and least <= value <= MOST:
         return value
     number = float(_one(name, value))
@@ -269,12 +266,12 @@ scale_or_infinity = partial(require_scale, infinite=True)
 
 
 def require_scales(zero: bool = False, infinite: bool = False, **values: Any) -> tuple[float, ...]:
-    """Several numbers by name, each checked by `require_scale`."""
+    """Apply `require_scale` to several numbers, given by name."""
     return require_each(partial(require_scale, zero=zero, infinite=infinite), **values)
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """Whole number from `least` to `most`; doubles are exact up to 2^53, the default of `most`."""
+    """Require a whole number from `least` to `most`; up to 2^53, the default, doubles are exact."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
@@ -287,7 +284,7 @@ def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGES
 def require_counts(
     name: str, value: ArrayLike, *, least: int = 1, most: int | None = None
 ) -> NDArray[np.int64]:
-    """Whole numbers in a range, of any shape."""
+    """Require whole numbers from `least` to `most`, in an array of any shape."""
     # Without a bound, what 64 bits hold.
     below = 2.0**63 if most is None else None
     array = require_real(name, value, least=least, most=most, below=below)
@@ -299,9 +296,10 @@ def require_counts(
 
 
 def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
-    """An array of a given shape, contiguous and in double precision, with `require_real`'s bounds.
+    """Require an array of a given shape; the result is contiguous and in double precision.
 
-    None stands for any length of at least 1, and a leading ellipsis for any number of axes.
+    Bounds are as in `require_real`. In `shape`, None stands for any length of at least 1, and a
+    leading ellipsis for any number of axes.
 
     Examples
     --------
@@ -320,12 +318,12 @@ def require_array(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -
 
 
 def require_frozen(name: str, value: ArrayLike, *, shape: Shape, **bounds: Any) -> FloatArray:
-    """Array checked by `require_array`, in read-only memory, so that it stays valid."""
+    """Require an array as `require_array` does; copy it to read-only memory, so it stays valid."""
     return frozen(require_array(name, value, shape=shape, **bounds))
 
 
 def require_each(check: Callable[[str, Any], T], **values: Any) -> tuple[T, ...]:
-    """Several values by name, each as the same check returns it."""
+    """Apply one check to several values, given by name, and return its results."""
     return tuple(check(name, value) for name, value in values.items())
 
 
@@ -336,14 +334,14 @@ def require_fields(thing: Any, **checks: Callable[[str, Any], Any]) -> None:
 
 
 def require_unmasked(name: str, value: T) -> T:
-    """Any value except a masked array: its plain array would show masked entries."""
+    """Refuse a masked array, since its plain array would show the masked entries."""
     if isinstance(value, np.ma.MaskedArray):
         raise ValueError(f"{name} must be an array without a mask, got a masked one")
     return value
 
 
 def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
-    """An array of any type, without a mask."""
+    """Convert a value to an array of any type; refuse a masked array."""
     require_unmasked(name, value)
     try:
         return np.asarray(value)
@@ -352,33 +350,33 @@ def plain_array(name: str, value: ArrayLike) -> NDArray[Any]:
 
 
 def require_instance(name: str, value: Any, kind: type[T]) -> T:
-    """The value, if it is an instance of a type."""
+    """Require an instance of a type."""
     if not isinstance(value, kind):
         raise ValueError(f"{name} must be {_a(kind)}, got {sort(value)}")
     return value
 
 
 def require_rng(name: str, value: Any) -> np.random.Generator:
-    """NumPy's `Generator`; seeds, `RandomState` and subclasses are refused."""
+    """Require NumPy's `Generator`; seeds, `RandomState` and subclasses are refused."""
     if type(value) is not np.random.Generator:
         raise ValueError(f"{name} must be a numpy.random.Generator, got {short(value)}")
     return value
 
 
 def instance_of(kind: type[Any]) -> Callable[[str, Any], Any]:
-    """`require_instance` for one type, as a check for `require_fields`."""
+    """Return a check for `require_fields`: `require_instance` for one type."""
     return partial(require_instance, kind=kind)
 
 
 def require_flag(name: str, value: Any) -> bool:
-    """True or False; numbers and texts are refused."""
+    """Require True or False; numbers and texts are refused."""
     if not isinstance(value, (bool, np.bool_)):
         raise ValueError(f"{name} must be True or False, got {short(value)}")
     return bool(value)
 
 
 def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
-    """Common broadcast shape of arrays; the error names the arrays and their shapes."""
+    """Return the broadcast shape of arrays; an error names the arrays and their shapes."""
     shapes = [np.shape(array) for array in arrays.values()]
     try:
         return np.broadcast_shapes(*shapes)
@@ -388,7 +386,7 @@ def require_broadcast(**arrays: ArrayLike) -> tuple[int, ...]:
 
 
 def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) -> FloatArray:
-    """The answer, if free of NaN (and infinity, unless allowed); else an error about `names`."""
+    """Require an answer without NaN or, unless allowed, infinity; an error names the arguments."""
     sound = np.asarray(~np.isnan(answer) if infinite else np.isfinite(answer))
     if not np.all(sound):
         raise ValueError(
@@ -399,7 +397,7 @@ def require_answer(names: str, answer: FloatArray, *, infinite: bool = False) ->
 
 
 def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
-    """One of the choices; the error suggests the nearest name."""
+    """Require one of the choices; an error suggests the nearest name."""
     names = list(choices)
     if not isinstance(value, str) or value not in names:
         raise ValueError(f"{name} must be {expected_choice(value, names)}")
@@ -407,7 +405,7 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
-    """End of an error line: the names, the value found, and the nearest name if one is near."""
+    """End of an error message: the choices, the value found, and a similar choice if any."""
     names = sorted(choices)
     close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     hint = f"; did you mean {close[0]!r}?" if close else ""

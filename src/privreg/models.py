@@ -1,4 +1,4 @@
-"""The linear model with Gaussian features, with its samples and its population risk."""
+"""The linear model with Gaussian features: its parameters, samples and population risk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from privreg.kernels import standard_normal
 
 @dataclass(frozen=True)
 class LinearModel(Immutable):
-    r"""Gaussian features with a diagonal covariance, a linear target, Gaussian label noise.
+    r"""Linear model with Gaussian features of diagonal covariance and Gaussian label noise.
 
     .. math:: y = x^\top\theta^* + z, \qquad x \sim N(0, \mathrm{diag}(\lambda)),\quad
         z \sim N(0, \zeta^2)
@@ -32,9 +32,9 @@ class LinearModel(Immutable):
     Parameters
     ----------
     eigenvalues : array_like, shape (dimension,)
-        Diagonal of the covariance, at least 0 and at most 1e12.
+        Diagonal of the covariance, each entry in [0, 1e12].
     target : array_like, shape (dimension,)
-        Coefficients theta*, at most 1e12 in size.
+        Coefficients theta*, each at most 1e12 in absolute value.
     label_noise_std : float
         Standard deviation zeta of the label noise; may be 0.
     """
@@ -51,7 +51,7 @@ class LinearModel(Immutable):
 
     @classmethod
     def even_target(cls, eigenvalues: ArrayLike, *, label_noise_std: float) -> LinearModel:
-        """Model with a target of norm 1 that is spread evenly over the eigenvectors."""
+        """Create a model whose target has norm 1 and equal coefficients."""
         values = np.asarray(eigenvalues, dtype=float)
         return cls(values, np.full(values.shape, max(values.size, 1) ** -0.5), label_noise_std)
 
@@ -62,8 +62,8 @@ class LinearModel(Immutable):
     def excess_risk(self, parameters: ArrayLike) -> FloatArray:
         r"""Excess risk :math:`\frac12 \|\Sigma^{1/2}(\theta - \theta^*)\|^2`, shape (...).
 
-        The parameters theta have shape (..., dimension). The population risk includes label noise
-        and is larger by zeta^2 / 2.
+        The parameters theta have shape (..., dimension). The population risk also includes the
+        label noise: it is larger by zeta^2 / 2.
         """
         point = require_array("parameters", parameters, shape=(..., self.dimension))
         return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)

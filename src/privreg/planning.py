@@ -1,4 +1,4 @@
-"""Plans: the best method and settings for a budget, over all stated problems."""
+"""Plans: the best method and settings for a budget, judged on all stated problems."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def searched() -> dict[str, type[Method]]:
 
 @dataclass(frozen=True)
 class Alternative:
-    """A method with its settings, which can be run and fitted, and its predicted error.
+    """A method with settings, ready to run, and its predicted errors.
 
     Attributes
     ----------
@@ -70,11 +70,11 @@ class Alternative:
         Name under which the method lists its candidates.
     method : Method
     predictions : tuple of Prediction
-        One prediction for each stated problem, in order.
+        One prediction for each stated problem, in the order of the problems.
     lengths : tuple of float
-        Ratios of interval lengths to the lengths of non-private least squares on the same rows.
+        For each problem, the interval length divided by `Problem.least_squares_length`.
     regret : float
-        Regret as defined by `plan_run`.
+        Regret of the settings, as defined in `plan_run`.
     """
 
     name: str
@@ -95,24 +95,24 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption on errors for the target to be least squares; empty if none is needed."""
+        """Assumption on errors under which the target is least squares; empty if none is needed."""
         return self.method.supposes
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Methods with settings (alternatives), the best first.
+    """Alternatives, each a method with settings, ordered from best to worst.
 
     Attributes
     ----------
     problems : tuple of Problem
         The stated problems.
     budget : Budget
-        Cost of each alternative.
+        Budget that each alternative spends.
     alternatives : tuple of Alternative
-        The best settings of each method; settings with valid theory come first.
+        The best settings of each method. Those for which the theory holds come first.
     worthwhile : bool
-        True if, for some problem, the best alternative should beat predicting the mean.
+        True if the best alternative is predicted to beat predicting the mean for some problem.
     verdict : str
         The result in one sentence.
     """
@@ -130,7 +130,7 @@ class Plan:
 
     @property
     def targets(self) -> tuple[Alternative, ...]:
-        """Alternatives that have intervals."""
+        """Alternatives whose methods have intervals."""
         return tuple(each for each in self.alternatives if each.method.has_intervals)
 
     def __str__(self) -> str:
@@ -180,27 +180,27 @@ def plan_run(
     objective: Objective = "excess_risk",
     intervals: bool = True,
 ) -> Plan:
-    """Best method and settings for a budget.
+    """Find the best method and settings for a budget.
 
-    Settings are searched on predictions, for each problem and for all problems together. The
-    alternative of a method is the settings found with the least regret. Regret is the largest
-    ratio, over the problems, of an alternative's objective to the least objective of all
-    alternatives. Problems with different noise stand for all noise between them: each is also
-    judged with every combination of their noise laws and misfits.
+    Settings are searched by predicted error, for each problem and for all problems together. Each
+    method's alternative has the settings with the least regret found. Their regret is the largest
+    ratio, over the problems, of their objective to the least objective known for the same problem.
+    Problems that differ in their noise stand for a range of noise: each is also judged with every
+    pair of a stated noise law and a stated misfit.
 
     Parameters
     ----------
     problems : Problem or sequence of Problem
-        Facts known without the data. If signal and noise are known only up to a range, give several
-        problems, as from `Problem.over`.
+        Facts known without the data. If signal or noise is known only within a range, give several
+        problems, such as those of `Problem.over`.
     budget : Budget
         Cost of the run, with the neighbouring relation.
     methods : iterable of str, optional
-        Names under which methods list their candidates (`Method.searched`); all by default.
+        Names from `Method.searched`, such as "huber" and "one_pass_harmonic"; all by default.
     objective : {"excess_risk", "parameter_error", "interval_length"}
-        Quantity to minimise.
+        Attribute of `Prediction` to minimise.
     intervals : bool
-        True if the fit must spend budget on its intervals.
+        True if the fit must release the values that its intervals need.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def plan_run(
     able = [name for name in names if budget.neighbours in known[name].relations]
     if not able:
         raise ValueError(
-            f"budget must be for neighbours allowed by {', '.join(names)}, "
+            f"budget must have a neighbouring relation that {' or '.join(names)} covers, "
             f"got {budget.neighbours.value!r}"
         )
     misfits = tuple(dict.fromkeys(each.misfit for each in stated))
@@ -260,20 +260,20 @@ def least_budget(
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     methods: Iterable[str] | None = None,
 ) -> Plan:
-    """Plan with the least zCDP budget that meets a target for every stated problem.
+    """Find the least zCDP budget that meets a target for every stated problem, and its plan.
 
-    The prediction must lie 10 %, its stated accuracy, below the target. The plan's `budget` is
-    accurate to 3 %, for ρ between 1e-12 and 1e9. If even the least of these meets the target, the
-    verdict says so. If none does, the sample is too small, and an error is raised.
+    Predictions are accurate to 10 %, so they must meet the target divided by 1.1. The ρ of the
+    plan's `budget` is accurate to 3 %. If ρ = 1e-12 meets the target, the verdict says so. If ρ =
+    1e9 does not, the sample is too small, and an error is raised.
 
     Parameters
     ----------
     problems, methods
         As for `plan_run`.
     target_risk : float, optional
-        Largest mean excess risk, more than 0. Give exactly one of the two targets.
+        Largest allowed mean excess risk, more than 0. Give either this or `target_length`.
     target_length : float, optional
-        Largest length of a 95 % interval, more than 0.
+        Largest allowed length of a 95 % interval, more than 0.
     neighbours : Neighbours
         Neighbouring relation of the budget.
 
@@ -314,7 +314,7 @@ def least_budget(
         best = plan_at(high)
     if not best.best.holds:
         raise ValueError(
-            f"methods must include one with a predicted error at rho = {exp(high):g}, "
+            f"methods must include one whose error is predictable at rho = {exp(high):g}, "
             f"got {', '.join(names)}"
         )
     if not met(best):
@@ -344,7 +344,7 @@ def least_budget(
 
 
 def names_of(methods: Any) -> list[str]:
-    """Names of methods; by default all names."""
+    """Return names of methods after a check; None stands for all names."""
     known = searched()
     listed = isinstance(methods, Iterable) and not isinstance(methods, (str, bytes))
     names = list(known) if methods is None else list(methods) if listed else []
@@ -481,7 +481,7 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
 
 
 def plain(plan: Plan) -> dict[str, Any]:
-    """The plan as numbers, text and lists, which JSON can hold."""
+    """Convert a plan to numbers, texts and lists that JSON can hold."""
     return {
         "rho": plan.budget.rho,
         "neighbours": plan.budget.neighbours.value,
@@ -505,7 +505,7 @@ def plain(plan: Plan) -> dict[str, Any]:
 
 
 def draw(plan: Plan, axes: Any) -> None:
-    """Draw excess risks of the alternatives, and of predicting the mean, on Matplotlib axes."""
+    """Draw the excess risks of all alternatives and of predicting the mean on Matplotlib axes."""
     names = [each.name.replace("_", " ") for each in plan.alternatives]
     places = np.arange(len(names))[::-1]
     for place, each in zip(places, plan.alternatives, strict=True):

@@ -130,7 +130,7 @@ def test_another_method_is_planned_and_told_a_budget(another):
     assert chosen.predict(PROBLEM, BUDGET).excess_risk == min(risks)
     assert "shrink" in str(plan)
     assert least_budget(PROBLEM, target_risk=0.01, methods=["noisy_moment"]).budget.rho > 0
-    with pytest.raises(ValueError, match="budget must be for neighbours allowed by noisy_moment"):
+    with pytest.raises(ValueError, match="budget must have a neighbouring relation that noisy_m"):
         plan_run(PROBLEM, Budget.zcdp(0.5, neighbours="add-remove"), methods=["noisy_moment"])
 
 

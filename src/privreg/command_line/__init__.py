@@ -1,1 +1,1 @@
-"""Commands for users; the commands that rebuild the papers belong to the workflow."""
+"""Commands of `privreg`; commands that rebuild the papers belong to the workflow."""

@@ -1,7 +1,7 @@
 """Entry point of `privreg COMMAND …`, and the commands without a table: predict and plan.
 
-Each command in `COMMANDS` adds its options to a parser, and runs with them. It prints its result or
-returns the text to print. Commands import rarely needed modules themselves: `--help` stays quick.
+An entry of `COMMANDS` has one function that adds options to a parser, and one that runs the command
+and prints or returns its result. Commands import rarely needed modules: `--help` stays quick.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def add_problem(parser: argparse.ArgumentParser) -> None:
-    """Add options for sizes, scales, and the laws of features and label noise."""
+    """Add options for sizes, scales, and laws of the features and the label noise."""
     from privreg.methods.problem import FEATURE_LAWS, LABEL_NOISE_LAWS, WHOLE_LAWS
 
     group = parser.add_argument_group("the problem")
@@ -79,9 +79,9 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         "--label-noise-law LAW[:MISFIT]",
         f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))} or binary_MEAN "
         "(default gaussian). binary is for labels 0 and 1, poisson for counts; binary_MEAN states "
-        "the labels' mean and allows any unit. MISFIT, from 0 to 1 (default 0), is the "
-        "correlation of the features with what clipping removes. Name several laws if unknown: "
-        "gaussian student_t3:0.3",
+        "the mean of two labels in any unit. MISFIT, from 0 to 1 (default 0), is the correlation "
+        "of the features with the part of residuals that clipping removes. If the law is unknown, "
+        "name several: gaussian student_t3:0.3",
         nargs="+",
         default=["gaussian"],
     )
@@ -159,7 +159,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     add(
         "--set NAME=VALUE",
         "settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
-        "clip_constant and, for its schedule, initial and exponent or numerator and offset",
+        "clip_constant and a schedule: either initial and exponent, or numerator and offset",
         dest="settings",
         nargs="*",
         default=[],
@@ -220,7 +220,7 @@ def add_plan(parser: argparse.ArgumentParser) -> None:
     add("--methods METHOD", listed, choices=names, nargs="+")
     least = "quantity to minimise if a budget is given (default excess_risk)"
     add("--objective", least, choices=planning.OBJECTIVES)
-    add("--figure FILE", "draw the methods' predicted errors", Path)
+    add("--figure FILE", "file for a picture of the methods' predicted errors", Path)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -254,7 +254,7 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
-    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}: it adds only Gaussian noise"
+    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}, as its noise is Gaussian"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
         f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"
@@ -266,7 +266,7 @@ Options = Callable[[argparse.ArgumentParser], None]
 Run = Callable[[argparse.Namespace], str | None]
 # What a command does, its options, and its run.
 COMMANDS: dict[str, tuple[str, Options, Run]] = {
-    "predict": ("predict the error of a private run from its settings alone", add_predict, predict),
+    "predict": ("predict the error of a private run, without any data", add_predict, predict),
     "plan": (
         "find the best method and settings for a budget, or the smallest budget for a target",
         add_plan,

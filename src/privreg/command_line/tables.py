@@ -42,7 +42,7 @@ def shown(text: str, kept: str = "") -> str:
 
 
 def adder(to: Any) -> Callable[..., None]:
-    """Function that adds an option to a parser or a group: `--name METAVAR`, help and type.
+    """Return a function that adds an option to a parser or group: `--name METAVAR`, help, type.
 
     "(default X)" at the end of the help sets the default.
     """
@@ -61,9 +61,9 @@ def add_budget(parser: argparse.ArgumentParser, *, required: bool = True) -> Non
     """Add options for a zCDP budget, or for ε and δ."""
     group = parser.add_argument_group("the budget")
     add, stated = adder(group), adder(group.add_mutually_exclusive_group(required=required))
-    stated("--rho", "budget as rho of rho-zCDP", float)
-    stated("--epsilon", "budget as epsilon of (epsilon, delta)-DP", float)
-    add("--delta", "delta to go with --epsilon (default 1e-6)", float)
+    stated("--rho", "budget, as rho of rho-zCDP", float)
+    stated("--epsilon", "budget, as epsilon of (epsilon, delta)-DP", float)
+    add("--delta", "delta that goes with --epsilon (default 1e-6)", float)
     differ = "one record replaced by another, added or removed, or blanked (default replace-one)"
     listed = [each.value for each in Neighbours]
     add("--neighbours", f"how neighbouring data sets differ: {differ}", choices=listed)
@@ -79,7 +79,7 @@ def budget_of(options: argparse.Namespace) -> Budget:
 
 def add_table(parser: argparse.ArgumentParser) -> None:
     add = adder(parser)
-    add("table", "a .csv or .parquet file, or a folder of them", Path)
+    add("table", "a .csv or .parquet file, or a folder of such files", Path)
     between = r"character between the cells of a CSV file, \t for a tab (default ,)"
     add("--separator CHARACTER", between, lambda text: text.replace("\\t", "\t"))
 
@@ -269,7 +269,7 @@ NEW = "a new file that can be written"
 class Record(Odometer):
     """Odometer that writes the budget to `--output` before noise is drawn, and the result later.
 
-    A second run with the same output is refused. An error in its `with` block names the file.
+    A second run with the same output is refused. Errors in its `with` block name the file.
     """
 
     def __init__(self, options: argparse.Namespace) -> None:
@@ -305,7 +305,7 @@ class Record(Odometer):
             warnings.warn(f"{spent}; --output FILE would record it", UserWarning, stacklevel=2)
 
     def finish(self, said: str, **written: Callable[[], str]) -> None:
-        """Write the files, by the names of their options; print the text even if this fails."""
+        """Write each file with the function named like its option; print `said` even on failure."""
         faults = []
         for name, path in reversed(self._files.items()):
             beside = path.with_name(f".{token_hex(8)}")

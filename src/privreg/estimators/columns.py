@@ -33,8 +33,8 @@ class Frame:
         x' = (\mathrm{clip}(x, a, b) - c)/h, \qquad
         c = (a + b)/2,\ h = (b - a)/2 \text{ with an intercept, else } c = 0,\ h = \max(|a|, |b|)
 
-    `features` (p, 2) and `label` (2,) are declared bounds. With an intercept, a column of ones
-    comes first. Values that rounding puts outside [-1, 1] are clipped.
+    `features` (p, 2) and `label` (2,) are the declared bounds (a, b). With an intercept, a column
+    of ones comes first. Values that rounding puts outside [-1, 1] are clipped.
     """
 
     def __init__(self, features: FloatArray, label: FloatArray, intercept: bool) -> None:
@@ -46,11 +46,11 @@ class Frame:
         self._label_centre, self._label_half = _scale(label, intercept)
 
     def rows(self, features: NDArray[Any]) -> NDArray[Any]:
-        """Mapped rows of features (n, p), without missing values."""
+        """Map features (n, p), which must have no missing values, to rows."""
         return self.rows_of([*features.T], np.zeros(len(features), dtype=np.bool_))
 
     def rows_of(self, columns: Sequence[NDArray[Any]], absent: NDArray[np.bool_]) -> NDArray[Any]:
-        """Mapped rows of p columns; absent records become rows of zeros."""
+        """Map p columns to rows; absent records become rows of zeros."""
         some = bool(np.any(absent))
         mapped = np.empty((len(absent), self.dimension), order="F")
         if self.intercept:
@@ -68,21 +68,21 @@ class Frame:
         return mapped
 
     def labels(self, labels: NDArray[Any]) -> NDArray[Any]:
-        """Mapped labels (n,), without missing values."""
+        """Map labels (n,), which must have no missing values."""
         clipped = np.clip(labels, *self.label)
         _require_present("labels", clipped)
         return np.clip((clipped - self._label_centre) / self._label_half, -1, 1)
 
     def features_of(self, rows: FloatArray) -> FloatArray:
-        """Features (n, p) of mapped rows (n, p), without the column of ones."""
+        """Map rows (n, p), without the column of ones, back to features (n, p)."""
         return np.asarray(self._centre + self._half * rows)
 
     def labels_of(self, values: FloatArray) -> FloatArray:
-        """Labels of mapped values, of any shape."""
+        """Map values of any shape back to labels."""
         return np.asarray(self._label_centre + self._label_half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
-        """Matrix J and offset o: Jθ + o holds the slopes, then the intercept."""
+        """Matrix J and offset o: for θ in these units, Jθ + o holds slopes, then the intercept."""
         half, label_half = self._half, self._label_half
         slopes = np.diag(label_half / half)
         if not self.intercept:
@@ -96,7 +96,7 @@ class Frame:
 def declared(
     name: str, bounds: Any, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """Bounds (columns, 2) from one pair for all, a pair of arrays, or a mapping by column name."""
+    """Bounds (columns, 2) from one pair for all, pairs, two arrays, or a mapping by column name."""
     if isinstance(bounds, Mapping) and bounds and (names is not None or not _is_coded(bounds)):
         if names is None:
             found = short(bounds)
@@ -111,7 +111,7 @@ def declared(
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
-    """Require a column; errors list no column names, since the first line may be a record."""
+    """Require a column's name; errors list no names, since the first line may be a record."""
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
         twice = " that occurs once" if count else ""
@@ -214,7 +214,7 @@ class Numbers:
             raise ValueError(f"column {self.name!r} must hold numbers, got {found}")
 
     def encode(self, cells: Any) -> Cells:
-        """Values of the feature from an Arrow array of cells."""
+        """Encode an Arrow array of cells as one feature."""
         values = _looked_up(cells, _numbers, np.nan)
         if self.codes.size:
             # A column of single precision holds the rounded code.
@@ -240,7 +240,7 @@ class Numbers:
 
 
 class Categories:
-    """A column of declared categories; each category but the first makes a feature of 0 and 1.
+    """A column of declared categories; each category but the first gives an indicator feature.
 
     Texts are compared byte by byte, integers as their decimal digits and truth values as `false`
     and `true`. Null and undeclared values are missing.
@@ -277,7 +277,7 @@ class Categories:
             raise ValueError(f"{expected}, got {value}: {advice}")
 
     def encode(self, cells: Any) -> Cells:
-        """Features from an Arrow array of cells, each an array of zeros and ones."""
+        """Encode an Arrow array of cells as indicator features, each an array of zeros and ones."""
         codes = _looked_up(cells, self._codes, MISSING)
         features = [(codes == k).astype(np.float64) for k in range(1, len(self.categories))]
         return Cells(features, codes == MISSING)
@@ -437,7 +437,7 @@ NUMERIC = re.compile(r"(sparse\[)?(u?int\d|float|double|halffloat|decimal|null|b
 
 
 def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **data: Any) -> T:
-    """Result of a scikit-learn call; if it refuses the data, the error quotes no cell.
+    """Call scikit-learn; if it refuses the data, raise an error that quotes no cell.
 
     The data and the values in `beside` must have the same row index.
     """

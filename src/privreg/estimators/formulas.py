@@ -74,7 +74,7 @@ class Design(NamedTuple):
 
 
 def read_formula(formula: Any, bounds: Any) -> Design:
-    """Design of a formula over columns with declared bounds; no table is read."""
+    """Read a formula over columns with declared bounds; no table is needed."""
     if not (isinstance(formula, str) and isinstance(bounds, Mapping)):
         raise _refused("a text and a mapping of bounds", f"{short(formula)} and {short(bounds)}")
     try:
@@ -286,7 +286,7 @@ FUNCTIONS: dict[str, Act] = {"abs": abs, **{e.__name__: partial(_apply, e) for e
 
 @np.errstate(all="ignore")
 def read_hypotheses(hypotheses: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """R (q, k) and c of hypotheses R β = c, from "a = 0, b - 2 * c = 1" or from rows R."""
+    """Read R (q, k) and c of hypotheses R β = c, as text "a = 0, b - 2 * c = 1" or as rows R."""
     k = len(names)
     if not isinstance(hypotheses, str):
         rows = require_array("hypotheses", hypotheses, shape=(None, k))

@@ -117,17 +117,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
-        Public largest weight W of a record, needed with weights; these are clipped to [0, W].
+        Public largest weight W of a record; required with weights, which are clipped to [0, W].
     fit_intercept : bool
     target : {"least_squares", "huber"}
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
         the same slopes only if errors are symmetric given the features or independent of them.
     settings : Method, optional
-        Method that replaces `target`, with settings chosen without the data; by default planned
-        from public numbers. An example is `plan_run(problem, budget).best.method`, for a problem in
-        the units of the bounds (`estimators.outlook.problem_in_bounds`).
+        Method with settings chosen without the data; it replaces `target`. By default, settings are
+        planned from public numbers. An example is `plan_run(problem, budget).best.method`, for a
+        problem in the units of the bounds (`estimators.outlook.problem_in_bounds`).
     release : {"last", "all"}
-        The fitted object keeps the last iterate or all iterates, at the same privacy cost.
+        Iterates that the fitted object keeps, the last or all, at the same privacy cost.
     random_state : int, optional
         Seed of the noise, for tests. A seeded fit is not private, and a warning says so.
     odometer : Odometer, optional
@@ -267,7 +267,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         groups : array_like, shape (n,), optional
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As in `fit_table`, but only for clipped records. A person counts if any row is clipped.
+            As in `fit_table`, but for clipped records alone. A person with any clipped row counts.
         """
         import pyarrow as pa
 
@@ -357,8 +357,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Guarantee
         ---------
-        The guarantee of the class. All noise is drawn in this process and stays here. Workers send
-        exact sums, which are not private. Workers, their logs and the network are trusted.
+        The guarantee is that of the class. All noise is drawn in this process and stays here.
+        Workers send exact sums that are not private; they, their logs and the network are trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
 
@@ -730,7 +730,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     nobs = property(
         lambda self: float(getattr(self._fitted, "sample_size", np.nan)),
-        doc="Number of records, or of persons; a noisy number under add-remove.",
+        doc="Number of records, or of persons if there are groups; noisy under add-remove.",
     )
 
     @property
@@ -774,7 +774,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Public rows; by default the released private (weighted) mean of the features.
+            Public rows; by default one row, the released private (weighted) mean of the features.
         level, target
             As for `confidence_intervals`.
         """
@@ -801,7 +801,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Covariance of the coefficients and, last, of the intercept if there is one.
 
         `total` is the sum of `sampling` and `privacy`. The square roots of its diagonal are the
-        standard errors of `confidence_intervals(target=target)`. No further privacy cost.
+        standard errors of `confidence_intervals(target=target)`. There is no further privacy cost.
         """
         check_is_fitted(self)
         matrix, _ = self._frame().functionals()
@@ -813,7 +813,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Tests and intervals for linear combinations of coefficients, as in statsmodels.
 
         Each hypothesis is tested alone, as left side minus right side, at no further privacy cost.
-        Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R of R β = 0, intercept last.
+        Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R, intercept last, for R β = 0.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import READING, Summary
@@ -829,8 +829,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def wald_test(self, hypotheses: Any, target: Target = "population") -> WaldTest:
         """Joint test of `hypotheses`, given as in `t_test`, allowing for privacy noise and bias.
 
-        One hypothesis has the p-value of `t_test`; several have twice the smaller of the F and
-        Bonferroni p-values. The p-value is 1 if an interval is infinite. No further privacy cost.
+        There is no further privacy cost. One hypothesis has the p-value of `t_test`; several have
+        twice the smaller of the F and Bonferroni p-values. If an interval is infinite, p is 1.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import joint_test
@@ -855,8 +855,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
-        interval of level 1 - α excludes 0, and is 1 for an infinite interval. No further privacy
-        cost.
+        interval of level 1 - α excludes 0, and is 1 for an infinite interval. There is no further
+        privacy cost.
         """
         from privreg.estimators import report
 
@@ -935,7 +935,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def report(self, format: Literal["text", "html"] = "text", *, level: float = 0.95) -> str:
         """Report of the coefficients with intervals, and of the privacy budget spent.
 
-        The format is text, or a dated HTML page with the pictures of `plot` (needs Matplotlib).
+        The format is text or a dated HTML page, which shows `plot` if Matplotlib is installed.
         """
         from privreg.estimators import report
 

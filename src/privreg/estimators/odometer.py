@@ -31,15 +31,15 @@ class PrivacyStatement:
     Attributes
     ----------
     with_secret_noise : Budget
-        Cost of the fit, with its neighbouring relation, if its noise is secret.
+        Cost of the fit if its noise is secret, with the neighbouring relation.
     unit : {"row", "person"}
     spending : tuple of (str, Budget)
-        Parts of the cost, which add up to the whole.
+        Name and cost of each part; the costs add up to the whole.
     assumptions : tuple of str
     seeded : bool
         True if the noise comes from a seed; every ε is then infinite.
     gaussian_dp : bool
-        True if a fit of budget ρ is known to be √(2ρ)-Gaussian DP.
+        True if the fit, of budget ρ, is known to be √(2ρ)-Gaussian DP.
     """
 
     with_secret_noise: Budget
@@ -151,10 +151,10 @@ class Odometer(OneProcess):
         return Budget(rho, self.limit.neighbours) if rho > ROUNDING * self.limit.rho else None
 
     def add(self, fit: Any) -> None:
-        """Count a fitted estimator, PrivacyStatement, Release, or a file of `privreg fit --output`.
+        """Count a fit: an estimator, PrivacyStatement, Release or file of `privreg fit --output`.
 
-        A fit is refused if it is seeded, beyond the limit, or of another relation or unit than
-        earlier fits. With a limit stated as (ε, δ), all fits must be Gaussian DP or none.
+        A fit is refused if it is seeded, exceeds the limit, or differs from earlier fits in
+        relation or unit. Under a limit stated as (ε, δ), all fits or none must be Gaussian DP.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):
@@ -214,7 +214,7 @@ class Odometer(OneProcess):
 
 
 def read_statement(fit: str | Path) -> PrivacyStatement:
-    """Privacy statement of a file that `privreg fit --output` wrote."""
+    """Read the privacy statement in a file that `privreg fit --output` wrote."""
     try:
         # As bytes: JSON detects the encoding, with a byte-order mark or without.
         found = json.loads(Path(fit).read_bytes())["privacy"]
@@ -251,7 +251,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
 
 
 def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any]:
-    """Privacy statement in plain types, as `read_statement` takes it."""
+    """Convert a privacy statement to plain types, as in files for `read_statement`."""
     return {
         "seeded": privacy.seeded,
         "epsilon": privacy.epsilon(delta),
@@ -266,7 +266,7 @@ def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any
 
 
 def encoded(value: Any) -> Any:
-    """State of a fit in JSON's types, with the names of its classes."""
+    """Convert the state of a fit to JSON's types, with the names of its classes."""
     kind = f"{type(value).__module__}:{type(value).__qualname__}"
     if is_dataclass(value):
         own = {each.name: getattr(value, each.name) for each in fields(value) if each.init}
@@ -286,7 +286,7 @@ def encoded(value: Any) -> Any:
 
 
 def decoded(value: Any) -> Any:
-    """Inverse of `encoded`; an error for classes of other packages."""
+    """Invert `encoded`; classes of other packages are refused."""
     match value:
         case {"class": name, "fields": own}:
             module, _, kind = name.partition(":")
@@ -308,7 +308,7 @@ def decoded(value: Any) -> Any:
 
 
 def as_json(value: Any, indent: int) -> str:
-    """Plain types as JSON, with null where a number is not finite."""
+    """Write plain types as JSON, with null for numbers that are not finite."""
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 

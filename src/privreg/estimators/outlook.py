@@ -1,7 +1,7 @@
 r"""Settings of the estimator and their predicted error, from public numbers alone.
 
-These numbers are the counts of records and coefficients, and the budget. By convention, bounds are
-±4 standard deviations, and the features explain 40 to 90 % of the labels' variance.
+These numbers are the counts of records and coefficients, and the budget. By convention, bounds lie
+4 standard deviations from the mean, and features explain 40 to 90 % of the labels' variance.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from privreg.theory.huber_descent import noise_edge
 FitTarget = Literal["least_squares", "huber"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
-FEW = "there are no more records than coefficients"
+FEW = "there are at most as many records as coefficients"
 HOPELESS = (
     "the released fit is indistinguishable from noise and likely worse than predicting the mean: "
     "use more records, a larger budget, fewer features or narrower bounds"
@@ -59,7 +59,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 class Outlook:
     """Settings of a fit, and predictions for both ends of `RANGE` (shares of explained variance).
 
-    Predictions are in units of the label's bounds. For fewer than two records there are none.
+    Predictions are in units in which labels lie in [-1, 1]; fewer than two records have none.
     """
 
     settings: Method
@@ -67,7 +67,7 @@ class Outlook:
 
     @property
     def missed(self) -> tuple[float, ...]:
-        """Ratio of excess risk to the excess risk of predicting the mean, by end of the range."""
+        """Excess risk divided by that of predicting the mean, at each end of `RANGE`."""
         return tuple(each.excess_risk / each.null_risk for each in self.predictions)
 
     @property
@@ -114,8 +114,8 @@ def outlook(
 ) -> Outlook:
     """Given or planned settings of a fit, with their predicted error.
 
-    A short search replaces `PrivateHuber.default` only by settings with valid theory and a
-    predicted gain of more than 10 %. `dimension` counts the intercept.
+    Planned settings are those of `PrivateHuber.default`, unless a short search finds settings with
+    valid theory that gain more than 10 %. `dimension` includes the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)
@@ -178,13 +178,13 @@ def advice(
 
 
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
-    r"""Warnings that a fit is likely worse than predicting the mean, after those of its plan.
+    r"""Add to a plan's warnings one for a fit that is likely worse than predicting the mean.
 
     .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
 
-    Under this condition a warning is added. V is the covariance of φ̂ = W⁻¹θ̂, in coordinates with
-    the rows' second moment near the identity. m is the direction of the intercept, and e the
-    spectral edge of the curvature's noise. On average the right side is half of (signal + tr V).
+    Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten
+    the rows, and V its covariance. m is the unit vector of the intercept, and e the spectral edge
+    of the curvature's noise. On average the right side is half of (signal + tr V).
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -207,14 +207,14 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
 
 def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
-    r"""Least share s of lost or clipped records that may move a slope by half its interval.
+    r"""Least share s of lost or clipped records that may move a slope to the end of its interval.
 
     .. math::
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    θ solves Σ x r = 0 over all records, θ′ outside T, a share s of them. M = (W Wᵀ)⁻¹ is the second
-    moment of the rows. Entries of rows are at most 1, and residuals at most 2, the label's width.
+    f selects a slope. θ solves Σ x r = 0 over all n records, and θ′ without the s n records in T.
+    M = (W Wᵀ)⁻¹ is the rows' second moment; entries of x are at most 1, and residuals r at most 2.
     """
     if not hasattr(fit, "whitening"):
         return inf
@@ -288,8 +288,8 @@ def problem_in_bounds(
 ) -> Problem:
     """Problem assumed by convention for a table, in the units of its declared bounds.
 
-    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units. The
-    features explain equal parts of a `share` of label variance. `dimension` counts the intercept.
+    Settings for it suit `PrivateLinearRegression`, which scales rows to these units. Features
+    explain a `share` of label variance, in equal parts. `dimension` counts the intercept.
 
     Examples
     --------

@@ -183,15 +183,15 @@ class WaldTest(NamedTuple):
 
 
 def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = None) -> WaldTest:
-    r"""Test of q hypotheses from distances along the axes of the estimates' covariance.
+    r"""Joint test of q hypotheses, from distances along the axes of the estimates' covariance.
 
     .. math::
         T^2 = \sum_i \frac{d_i^2}{\max(s_i, 1)^2}, \quad K^2 = \sum_i \frac{b_i^2}{s_i^2}, \qquad
         p = P\Big(F'_{q,\,\nu - q + 1}(K^2) \ge \frac{\nu - q + 1}{\nu q}\,T^2\Big)
 
-    The distances d are along axes of variance 1. Intervals along these axes have standard errors s,
-    largest biases b and degrees of freedom of at least ν, used as in Hotelling's test. The whole
-    bias is at most K standard errors. For one hypothesis, p is that of its interval.
+    Along axes scaled to variance 1, d are distances, s standard errors and b largest biases. ν is
+    the least of the intervals' degrees of freedom, used as in Hotelling's test. The whole bias is
+    at most K standard errors; F′ is noncentral. For one hypothesis, p is that of its interval.
     """
     q, nu = len(away), float(np.min(own.degrees_of_freedom))
     if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:
@@ -211,8 +211,8 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
 class PredictionIntervals:
     """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
 
-    `lower` and `upper` (n,) lie within the label's declared bounds, around the robust fit that gave
-    the histogram of residuals. If they equal the bounds, `reason` says why.
+    `lower` and `upper` (n,) are ends for new labels, around the robust fit that gave the histogram
+    of residuals and within the label's bounds. If they equal the bounds, `reason` says why.
     """
 
     mean: CoefficientIntervals
@@ -239,7 +239,7 @@ class PredictionIntervals:
 
 
 def data_frame(columns: dict[str, Any], index: Any = None) -> Any:
-    """A pandas DataFrame; an ImportError if pandas is not installed."""
+    """Create a pandas DataFrame; raise an ImportError if pandas is not installed."""
     try:
         from pandas import DataFrame
     except ImportError:
@@ -389,11 +389,11 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 
 
 def explained(fit: Fitted) -> tuple[float, float]:
-    r"""Residual variance tr B / tr A in the frame, and R², from a released least-squares fit.
+    r"""Residual variance tr B / tr A in units of the bounds, and R², from a least-squares fit.
 
     R² compares this variance with φᵀAφ - tr(AV); A and B are as in `LeastSquaresLaw`. φ is the
-    whitened estimate without the mean's part, and V the covariance of its error. Both results are
-    NaN for another method, or if noise hides A.
+    whitened estimate without the intercept's part, and V the covariance of its error. Both results
+    are NaN for another method, or if noise hides A.
     """
     if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
         return np.nan, np.nan
@@ -412,7 +412,7 @@ def explained(fit: Fitted) -> tuple[float, float]:
 
 
 def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
-    """A fit in plain types: coefficients, intervals, and the privacy budget spent."""
+    """Convert a fit to plain types: coefficients, intervals, and the privacy budget spent."""
     found, quality, covariance = model.summary(level), model.quality_, model.covariance()
     columns, source = found.columns, model._source
     columns["reason"] = [reason or None for reason in columns["reason"]]
@@ -460,7 +460,7 @@ class Bar(NamedTuple):
 def slope_bars(
     names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
 ) -> list[Bar]:
-    """Bars for the features with `bounds` (p, 2); none for the intercept, since units differ."""
+    """Bars for the features with `bounds` (p, 2); none for the intercept, whose unit differs."""
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
     sampling = np.nan_to_num(z * intervals.sampling_error)

@@ -1,6 +1,6 @@
 """Tables in files, folders and frames, read in parts, and private scores on these tables.
 
-Each pass reads a part, maps each of its records into the declared bounds, and discards the part.
+A pass reads one part after another, maps its records into the declared bounds, and discards it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Table(Protocol):
         """Number of rows."""
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of consecutive parts; each yields `pyarrow.RecordBatch` of the named columns."""
+        """Readers of consecutive parts; each yields Arrow record batches with the named columns."""
 
 
 class _File:
@@ -101,7 +101,7 @@ class CSVTable(_File):
     r"""A CSV file in UTF-8 with a header line, read as one part.
 
     Every line after the header is a record and ends in `\n` or `\r\n`. A cell that begins with `"`
-    is quoted up to the next single `"`. Elsewhere `"` is an ordinary character.
+    is quoted up to the next `"` that is not doubled. Elsewhere `"` is an ordinary character.
     """
 
     def __init__(self, path: Path, separator: str = ",") -> None:
@@ -360,7 +360,7 @@ def _parquet(path: Path, **options: Any) -> Iterator[Any]:
 
 
 class FolderTable:
-    """Several tables as one; a used column has one type in all, and no file occurs twice."""
+    """Several tables as one; a used column has the same type in all, and no file occurs twice."""
 
     def __init__(self, names: Sequence[str], tables: Sequence[Table]) -> None:
         self.names, self.tables, self.schema = names, tables, tables[0].schema
@@ -434,7 +434,7 @@ def frame_columns(data: Any) -> list[str]:
 
 
 def open_frame(frame: Any, names: Sequence[str]) -> HeldTable:
-    """Named columns of a data frame, lazy or in memory, of any library that narwhals reads."""
+    """Read named columns of a data frame, lazy or in memory, that narwhals supports."""
     from pyarrow import ArrowException
 
     try:
@@ -536,7 +536,7 @@ class _ParsedTable:
 
 
 class TableSamples:
-    """Rows of a table in the units of a frame, as `Samples` that are read at each pass.
+    """Samples whose rows, in the units of a `Frame`, are read from a table at each pass.
 
     An incomplete record becomes a row of zeros (including the intercept's entry) with label 0, and
     so counts as absent. `weight` is a column of weights from 0 to their bound. Rows and labels are
@@ -591,7 +591,7 @@ class TableSamples:
     def each_part(
         self, task: Callable[[Iterator[Chunk]], Any], *, threads: int = 1
     ) -> Iterator[Any]:
-        """Results of a task for each part, in their order."""
+        """Results of a task for each part, in the order of the parts."""
         readers = [partial(self._chunks, part) for part in self._encoders()]
         return self._each(task, readers, threads)
 
@@ -746,12 +746,12 @@ class TableQuality:
     Attributes
     ----------
     incomplete, clipped : dict from str to float
-        By column: share of records that it makes incomplete, and share of records (or persons) that
-        its bounds clip. Empty if no budget was spent; arrays have no incomplete records.
+        For each column, the share of records that it makes incomplete, and the share of records (or
+        persons) that its bounds clip. Empty without a budget; arrays have no incomplete records.
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Share that may move a slope by half its interval (`outlook.harmful_share`); inf if unknown.
+        Share that may move a slope to its interval's end (`outlook.harmful_share`); inf if unknown.
     """
 
     incomplete: dict[str, float]
@@ -803,7 +803,7 @@ def private_quality(
     released before. For m columns with bounds and k without, the counts of a record have norm at
     most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
     every column, like the blank record of zero-out, and the other is clipped in every column with
-    bounds. Then Δ = √(2m + k), for the other relations. Without missing cells, a record's counts
+    bounds. So Δ = √(2m + k) under the other relations. Without missing cells, a record's counts
     are m zeros and ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
@@ -820,7 +820,7 @@ def private_quality(
 class TableScore:
     """Noisy errors of a prediction on a table; NaN if noise hides a divisor.
 
-    `records` is the number of complete records, or the sum of their weights divided by the bound.
+    `records` is the number of complete records, or their sum of weights divided by the bound.
     """
 
     mean_squared_error: float

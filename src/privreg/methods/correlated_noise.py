@@ -1,8 +1,8 @@
 r"""One epoch of DP-FTRL with noise correlated over the steps: runs, and their predicted error.
 
-A step's noise enters the last iterate through the contractions a_u of later steps u. With
-:math:`v_t = \eta\prod_{u>t}a_u` along an eigenvector and the decoder's Toeplitz matrix B, private
-noise adds :math:`\sigma^2\|B^\top v\|^2`, and each batch adds its own sampling noise.
+Each step u contracts the noise of earlier steps by a factor a_u. Let :math:`v_t =
+\eta\prod_{u>t}a_u` along an eigenvector, and B the decoder's Toeplitz matrix. Noise of deviation σ
+adds :math:`\sigma^2\|B^\top v\|^2` to the last iterate's variance; batches add sampling noise.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ PASSES = 2
 
 @dataclass(frozen=True)
 class CorrelatedNoise(Method):
-    """One epoch of DP-FTRL with damped square-root noise; the last iterate is used.
+    """One epoch of DP-FTRL with damped square-root noise; the last iterate is the estimate.
 
     Parameters
     ----------
     batch_size : int
-        Number of rows per step, at least 1.
+        Number of rows in a step, at least 1.
     step_size : float
         Step size η.
     clip_norm : float
-        Largest gradient norm.
+        Norm to which gradients are clipped.
     damping : float
         Damping ν of the noise's correlation, in [0, 1]; 1 gives independent noise.
 
     Guarantee
     ---------
-    The guarantee of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`, for all iterates.
+    All iterates have the guarantee of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`.
 
     Examples
     --------

@@ -1,19 +1,19 @@
 r"""Full-batch DP-GD with clipped gradients: runs, and their predicted error.
 
-Around θ*, a residual r clipped to ψ gives the curvature and second moment
+Around θ*, let ψ be a residual r clipped to [-w, w]. Curvature and second moment are
 
 .. math:: A = \mathbb E[xx^\top 1\{|r| \le w\}],\qquad B = \mathbb E[xx^\top\psi^2],\qquad
-    w = \gamma/\|x\|,
+    w = \gamma/\|x\|.
 
 Along an eigenvector, let the sample's curvature be h times the population's. The bias c, the
-sampling error f and the variance v from private noise of deviation λ follow
+sampling error f and the variance v from private noise of standard deviation λ follow
 
 .. math:: c \leftarrow a\,c,\quad f \leftarrow (1 - \eta A) f + \eta\sqrt{B/n},\quad
     v \leftarrow a^2 v + \eta^2\lambda^2, \qquad a = 1 - \eta A h.
 
-A depends on the size of the residuals at each step: far from θ* more is clipped. The size excludes
-f, since the sample's residuals are taken at its own minimiser. `sampling_inflation` gives the
-growth of f at finite p/n.
+A depends on the size of the residuals at each step: far from θ* more residuals are clipped. This
+size excludes f, since the sample's residuals are taken at its own minimiser. `sampling_inflation`
+gives the growth of f at finite p/n.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ MOST_REACH, LEAST_UNCLIPPED, ALL_UNCLIPPED = 1.75, 0.25, 0.999
 
 @dataclass(frozen=True)
 class FullBatchDPGD(Method):
-    """Full-batch DP-GD; the last iterate is used, and the budget covers all iterates.
+    """Full-batch DP-GD; the last iterate is the estimate, and the budget covers all iterates.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ class FullBatchDPGD(Method):
     step_size : float
         Step size η.
     clip_norm : float
-        Largest gradient norm γ.
+        Norm γ to which gradients are clipped.
 
     Guarantee
     ---------
-    The guarantee of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
+    A run has the guarantee of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
 
     Examples
     --------

@@ -72,7 +72,7 @@ DEVIATION_WEIGHTS = np.array([2 / 3, 1 / 6, 1 / 6])
 
 
 class Whitening:
-    """Expected whitening, by groups, after all rounds of estimating the private Gram matrix."""
+    """Expected whitening of each group of coordinates, after all private Gram matrices."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Whitening:
         self.thinness = thinness
 
     def gain(self, ratio: float) -> float:
-        """Mean of WᵀΣW divided by its nominal value; W inverts a noisy matrix with `ratio` p/n."""
+        """Mean of WᵀΣW relative to its value if the Gram matrix were exact; `ratio` is p/n."""
         variance = min(self.variance, 0.15)
         points, weights = sample_nodes(self.weight**2 * ratio, extra_variance=variance)
         return float(weights @ (1 / np.maximum(points, 0.15)))
@@ -171,7 +171,7 @@ TALLEST_BIN = 0.27
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """Moments of the error, and numbers that decide the moments' reliability."""
+    """Moments of the error, and numbers that show whether the moments are reliable."""
 
     moments: ErrorMoments
     unclipped: float  # share of whole gradients in the final steps
@@ -184,7 +184,7 @@ class Outcome:
 # What is not finite has diverged.
 @np.errstate(all="ignore")
 def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget) -> Outcome:
-    """Follow one fit in expectation."""
+    """Compute the expected course of one fit, step by step."""
     n, p, sigma = problem.sample_size, problem.dimension, problem.label_noise_std
     shrink = np.minimum(1.0, problem.feature_norm / rows.norms)
     whitening = Whitening(problem, rows, settings, budget, shrink)
@@ -342,7 +342,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 
 class WhitenedDescent(Method):
-    """A method whose fields are the settings of its `_descent` on whitened rows or persons."""
+    """Base class of methods that descend on whitened rows or persons; fields are settings."""
 
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_groups: ClassVar[bool] = True
@@ -357,11 +357,11 @@ class WhitenedDescent(Method):
     @classmethod
     @abstractmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings from the numbers of records and coefficients and the budget alone."""
+        """Settings that depend only on the budget and the numbers of records and coefficients."""
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Settings from numbers; omitted numbers are taken from `default`."""
+        """Create settings from names and numbers; omitted ones are taken from `default`."""
         start: Any = cls.default(
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
@@ -374,7 +374,7 @@ class WhitenedDescent(Method):
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
-        """Covariance with the intervals' standard errors and the last iterate's correlations."""
+        """Covariance from standard errors of the intervals and correlations of the last iterate."""
         offset = np.zeros(len(functionals))
         intervals = self.intervals(
             fit, level=0.95, target=target, functionals=functionals, offset=offset
@@ -420,20 +420,21 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     Parameters
     ----------
     clip_width : float
-        Width of the clip in residual scales, in [1e-3, 1e3]: about 1 if privacy noise dominates,
-        wider if sampling noise does.
+        Clip width in units of the residual scale, in [1e-3, 1e3]. Values near 1 suit a run in which
+        privacy noise dominates; wider clips suit dominant sampling error.
     warm_up_steps, final_steps, gram_rounds : int
-        Numbers of warm-up steps, of averaged steps, and of estimates of the private Gram matrix.
+        Numbers of warm-up steps, of final steps, and of private estimates of the Gram matrix.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ, each in (0, 1).
+        Shares of ρ in (0, 1) for row lengths, Gram matrices, residual scales, warm-up and means.
     moment_share : float
-        Share for intervals that allow the errors' size to depend on the features, in [0, 1).
+        Share of ρ in [0, 1) for the curvature and second moment of clipped gradients. If it is 0,
+        intervals assume that errors are independent of the features.
     common_width : bool
         If true, all residuals are clipped at one width, and long rows are shortened instead.
 
     Guarantee
     ---------
-    The guarantee of `huber_descent`, with the declared bounds.
+    A run has the guarantee of `huber_descent` with the declared bounds.
 
     Examples
     --------
@@ -456,7 +457,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
-        """Settings from the numbers of records and coefficients and the budget alone."""
+        """Settings that depend only on the budget and the numbers of records and coefficients."""
         found = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
         return cls(**asdict(found))
 
@@ -498,22 +499,22 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 
 
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
-    r"""A prediction with the regime of private Huber regression, or of a fit with the same start.
+    r"""Mark a prediction with the regime of private Huber regression or a fit started by it.
 
-    - A warm-up step is undone if the private residual scale has grown by a quarter. With a noise of
-      `MOST_SCALE_NOISE` in the histogram's counts, the scale has a deviation of 9 %, and noise
-      alone undoes 0.5 % of the steps; with twice this noise, 11 %.
-    - Noise of variance v, relative and summed over a row, spreads the eigenvalues of a Gram matrix
-      over 1 ± 2√v (Wigner): the lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at 1/4.
+    - A warm-up step is undone if the private residual scale has grown by a quarter. If the relative
+      noise in the histogram's counts is `MOST_SCALE_NOISE`, the scale's standard deviation is 9 %,
+      and noise alone undoes 0.5 % of the steps. Twice this noise undoes 11 %.
+    - Noise of relative variance v, summed over a row, spreads a Gram matrix's eigenvalues over
+      1 ± 2√v (Wigner). The lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at v = 1/4.
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
-      mean error to the stated accuracy.
-    - Growth of the residual variance by `MOST_EXCURSION` makes the scale 14 % larger. With 10 % of
-      noise, it can grow by the quarter at which a step is undone, which expectations ignore.
-    - The final steps keep the clip and the Newton matrix of their start. If the residual variance
-      then falls by `MOST_ARRIVAL`, the share of unclipped gradients at a clip of one scale rises
-      from 0.68 to 0.82: the matrix is a fifth too large.
-    - Thinness is the edge of the first matrix's noise divided by the smallest eigenvalue. Beyond
-      `MOST_THINNESS`, simulations had up to 1.5 times the error: a warning, not a refusal.
+      mean error to 10 %, the accuracy of predictions.
+    - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
+      10 % of noise it may grow by the quarter that undoes a step, which expected values ignore.
+    - The final steps keep their first clip and Newton matrix. If the residual variance then falls
+      by the factor `MOST_ARRIVAL`, the unclipped share of gradients at a clip of one scale rises
+      from 0.68 to 0.82, and the Newton matrix is a fifth too large.
+    - Thinness is the edge of the first matrix's noise over the matrix's smallest eigenvalue. Beyond
+      `MOST_THINNESS`, a warning says that simulated errors were up to 1.5 times the predicted ones.
 
     Source
     ------

@@ -1,4 +1,4 @@
-"""Private methods: settings that can be run, predicted, searched and fitted."""
+"""Base class of private methods, with their declared inputs, their fits and their searches."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Candidates(Generic[Settings]):
-    """Points of a search; each point stands for settings."""
+    """Search for a method's best settings: its first points, and moves from point to point."""
 
     name: str  # under which a plan lists the best of them
     starts: Sequence[Any]  # points that are tried first, at least one
@@ -63,13 +63,13 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """A search on a grid of arguments of `settings`, then on `zooms` ever smaller crosses."""
+        """Search a grid of arguments of `settings`, then `zooms` ever smaller crosses."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
 
     def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
-        """Settings of least value; the first if values differ only by rounding."""
+        """Return the settings of least value; the first ones if values differ only by rounding."""
 
         def least_of(points: Sequence[Any]) -> tuple[Any, float]:
             found = values([self.settings(point) for point in points])
@@ -94,7 +94,7 @@ class Fitted(Protocol):
 
     @property
     def iterates(self) -> FloatArray:
-        """Iterates that the budget covers, shape (T, p), the estimate last."""
+        """Iterates that the budget covers, shape (T, p); the last one is the estimate."""
 
     @property
     def parameters(self) -> FloatArray:
@@ -124,17 +124,17 @@ class Declared:
     Parameters
     ----------
     bounds : Bounds, optional
-        Largest length of a row and largest label. Longer rows are shortened, and larger labels
-        clipped. A method that needs bounds is refused without them.
+        Largest length of a row and largest absolute value of a label. Longer rows are shortened,
+        and larger labels clipped. Without bounds, a method that needs them raises an error.
     sample_size : float, optional
-        Divisor of sums, at least 1: a public or released number of records. The default is the
-        exact number of records, which is private under add-remove.
+        Number by which sums are divided, at least 1: a public or released number of records. By
+        default it is the exact number, which is private under add-remove.
     groups : array_like, shape (n,), optional
         Person of each row, for methods with `takes_groups` true.
     intercept : bool
         True if the first column consists of ones.
     threads : int
-        Number of threads that read samples with several parts.
+        Number of threads that read samples stored in several parts.
     """
 
     bounds: Bounds | None = None
@@ -153,12 +153,12 @@ class Declared:
 
     @classmethod
     def of(cls, problem: Problem) -> Declared:
-        """The bounds and the number of rows that a problem states."""
+        """Declare the bounds and the number of rows that a problem states."""
         bounds = Bounds(problem.feature_norm, problem.label_bound)
         return cls(bounds, sample_size=problem.sample_size)
 
     def require_bounds(self, name: str) -> Bounds:
-        """The bounds; an error if they are not declared, since method `name` needs them."""
+        """Return the bounds; if they are not declared, raise an error about method `name`."""
         if self.bounds is None:
             raise ValueError(f"bounds must be declared with {name}, got None")
         return self.bounds
@@ -171,25 +171,25 @@ class Method(ABC):
     """A private method with its settings; subclasses are frozen dataclasses.
 
     A subclass defines the class variables `name` and `relations` and three methods: `candidates`,
-    `_prepare` and `_predict`. The others have defaults.
+    `_prepare` and `_predict`. All other variables and methods have defaults.
 
     Attributes
     ----------
     name : str
         Name on the command line and in reports.
     relations : frozenset of Neighbours
-        Neighbouring relations that its guarantee covers.
+        Neighbouring relations that the guarantee covers.
     takes_groups, takes_weights : bool
-        True if a record may be all rows of a person, and if rows may be weighted.
+        Whether a record may be all rows of a person, and whether rows may be weighted.
     has_intervals : bool
         True if the released values give intervals.
     gaussian_dp : bool
         True if a run of budget ρ is also known to be √(2ρ)-Gaussian DP.
     supposes : str
-        Assumption about errors under which it estimates the least-squares coefficients, if any.
+        Assumption on errors under which the target is least squares; empty if none is needed.
     is_exact : bool
-        True if it releases exact sums with exact noise when noise is secret. No generator is then
-        needed, and the guarantee holds for the machine's arithmetic.
+        True if the method adds exact noise to exact sums whenever the noise is secret. It then
+        needs no generator, and the guarantee holds in the machine's arithmetic.
     assumptions : tuple of str
         Assumptions of the guarantee, besides the source of the noise.
     """
@@ -212,7 +212,7 @@ class Method(ABC):
         declared: Declared = NOTHING,
         noise: NoiseSource = SECRET,
     ) -> Release[Any]:
-        """Run once, spending the whole budget.
+        """Run the method once, and spend the whole budget.
 
         Parameters
         ----------
@@ -224,15 +224,15 @@ class Method(ABC):
 
         Guarantee
         ---------
-        Releasing the whole value spends the budget, under the budget's relation. The settings and
-        the declared facts must be chosen without looking at the rows.
+        Releasing the whole result spends the budget, under the budget's neighbouring relation. The
+        settings and the declared facts must be chosen without looking at the rows.
         """
         return self.prepare(samples, budget, declared)(noise)
 
     def prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[NoiseSource], Release[Any]]:
-        """`run` as a function of its noise source, with public numbers already checked."""
+        """Check the public numbers, and return `run` as a function of its noise source."""
         samples = self._checked(samples, budget, declared)
         if isinf(budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
@@ -266,10 +266,10 @@ class Method(ABC):
         return np.array([fit(rng).parameters for _ in range(runs)])
 
     def predict(self, problem: Problem, budget: Budget) -> Prediction:
-        """Excess risk, parameter error and interval length of one run, without running it.
+        """Predict the excess risk, parameter error and interval length of one run.
 
-        `Prediction.holds` is false, with a reason, if the theory is known to fail. The budget is
-        for one of `relations`.
+        If the theory is known to fail, `Prediction.holds` is false and `Prediction.reason` says
+        why. The budget must be for one of `relations`.
         """
         return self.predictions([self], problem, budget)[0]
 
@@ -277,7 +277,7 @@ class Method(ABC):
     def predictions(
         cls, settings: Sequence[Self], problem: Problem, budget: Budget, *, rows: int = ROWS
     ) -> list[Prediction]:
-        """`predict` for several settings together, with `rows` rows of the features' law."""
+        """Predict for several settings together, with `rows` rows drawn from the features' law."""
         require_instance("problem", problem, Problem)
         misfits = [problem.misfit]
         return cls.predictions_over(settings, problem, budget, misfits=misfits, rows=rows)[0]
@@ -293,9 +293,9 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """`predictions` for several misfits at the cost of one: no step depends on the misfit.
+        """Predict for several misfits at the cost of one, since no step depends on the misfit.
 
-        A run with numbers that are not finite is reported as diverged.
+        A run whose numbers are not finite is reported as diverged.
         """
         cls.require_relation(budget)
         # The largest first: what a misfit adds is computed where there is one.
@@ -314,7 +314,7 @@ class Method(ABC):
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> Iterable[Candidates[Self]]:
-        """Starts of a search for the best settings, and its moves from there.
+        """Define the searches for the best settings, one for each name in `searched`.
 
         If `intervals` is true, the fit must release the values that its intervals need.
         """
@@ -326,9 +326,9 @@ class Method(ABC):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Settings from names and numbers, such as options of a command.
+        """Create settings from names and numbers, such as a command's options.
 
-        Whole numbers may be floats. A method may compute omitted settings from the others.
+        A whole number may be a float. Some methods choose omitted settings themselves.
         """
         needed = [each.name for each in cls._fields() if each.default is MISSING]
         return cls(**cls._numbers(values, needed=needed))
@@ -336,10 +336,10 @@ class Method(ABC):
     def intervals(
         self, fit: Any, *, level: float, target: Target, functionals: FloatArray, offset: FloatArray
     ) -> CoefficientIntervals:
-        """Intervals of a level in (0, 1) for linear functionals of the coefficients, plus offsets.
+        """Intervals for linear functionals of the coefficients plus offsets, at a level in (0, 1).
 
-        They are infinite if the method has none. `fit` is the value of a run's release,
-        `functionals` has shape (k, p) and `offset` (k,).
+        The intervals are infinite if the method has none. `fit` is the value of the release. The
+        shape of `functionals` is (k, p), that of `offset` (k,).
         """
         require_choice("target", target, TARGETS)
         unknown = np.full(len(functionals), np.inf)
@@ -355,7 +355,7 @@ class Method(ABC):
     def covariance(
         self, fit: Any, *, target: Target, functionals: FloatArray
     ) -> CoefficientCovariance:
-        """Covariance of linear functionals of the coefficients; infinite if none is known."""
+        """Covariance of linear functionals of the coefficients; infinite variances if unknown."""
         require_choice("target", target, TARGETS)
         unknown = np.full((len(functionals),) * 2, np.nan)
         np.fill_diagonal(unknown, np.inf)
@@ -369,7 +369,7 @@ class Method(ABC):
         )
 
     def __str__(self) -> str:
-        """Settings as one line: names and numbers of three digits."""
+        """One line with names and values of the settings, to three significant digits."""
         names = [each.name for each in self._fields()]
         return ", ".join(f"{name.replace('_', ' ')} {getattr(self, name):.3g}" for name in names)
 
@@ -429,7 +429,7 @@ class Method(ABC):
 def require_names(
     values: Mapping[str, float], known: Collection[str], *, needed: Collection[str]
 ) -> None:
-    """Refuse unknown names of settings, and missing ones that are needed."""
+    """Refuse unknown names of settings, and require the needed names."""
     for name in values:
         require_choice("settings", name, known)
     missing = [name for name in needed if name not in values]

@@ -1,12 +1,12 @@
-r"""One-pass DP-GD: runs, and their predicted error by a deterministic equivalent, row by row.
+r"""One-pass DP-GD: runs, and their error predicted by a deterministic equivalent.
 
 .. math:: \dot C_j = n\Big(-2\,\mathbb E[x_j^2\,\eta_x\pi_x]\,C_j + \mathbb E[x_j^2\,\eta_x^2 q_x]
     + 4\gamma^2\sigma_k^2\Big), \qquad \eta_x = \min(\eta_k, 2/\|x\|^2)
 
-For a residual of variance :math:`\sigma^2 + \sum_j x_j^2 C_j` clipped at :math:`\gamma/\|x\|`, π is
-the unclipped share and q the second moment. As d grows, the norms concentrate, and this becomes the
-system of bombari2025, equations (4.7) and (4.8). At small d, or with heavy-tailed features, the
-rows' own norms and fourth moments remain.
+Step k has rate η_k, clip norm γ and noise σ_k. C_j is coefficient j's mean squared error. A
+residual has variance :math:`\sigma^2 + \sum_j x_j^2 C_j`. Clipped at :math:`\gamma/\|x\|`, it has
+unclipped share π and second moment q. As p grows, the norms concentrate, which gives (4.7) and
+(4.8) of bombari2025. At small p, or for heavy tails, the rows' own norms and fourth moments matter.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class OnePassDPGD(Method):
     schedule : Schedule
         Learning rate with one amplitude; step k of n has rate η̃(k/n) / n.
     clip_constant : float
-        Largest gradient norm divided by √p.
+        Clip norm of a gradient, divided by √p.
 
     Guarantee
     ---------
-    As for `privreg.algorithms.one_pass_dpgd.fit`, with the noise of `Mechanism.from_schedule`.
+    As in `privreg.algorithms.one_pass_dpgd.fit`, with the noise of `Mechanism.from_schedule`.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """Names of the schedule's shapes, since shapes spread the noise differently."""
+        """One name for each shape of schedule, since shapes spread the noise differently."""
         return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
 
     @classmethod
@@ -119,7 +119,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Settings from the numbers of a harmonic or polynomial schedule, and the clip."""
+        """Create settings from the numbers of a harmonic or polynomial schedule and the clip."""
         curve: Any = Harmonic if "offset" in values else Polynomial
         shape = [each.name for each in fields(curve)]
         known = [*shape, "clip_constant"]

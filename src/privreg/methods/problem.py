@@ -44,29 +44,30 @@ class Problem(Immutable):
     .. math:: y = x^\top\theta^* + \xi, \qquad \mathbb E\,xx^\top = \mathrm{diag}(\lambda),\quad
         \operatorname{Var}\xi = \sigma^2
 
-    The basis consists of the features' eigenvectors; the methods do not depend on the basis.
+    Coordinates are along the features' eigenvectors; the methods do not depend on this choice.
 
     Parameters
     ----------
     sample_size : int
-        Number of rows n, at least 2 and public.
+        Public number of rows n, at least 2.
     eigenvalues : array_like, shape (p,)
-        λ, eigenvalues of the features' second moment, in [1e-12, 1e12].
+        Eigenvalues λ of the features' second moment, each in [1e-12, 1e12].
     signal : float or array_like, shape (p,)
-        Coefficients θ* along the eigenvectors, or only their norm, which is then spread evenly.
+        Coefficients θ* along the eigenvectors. One number is the norm of p equal coefficients.
     label_noise_std : float
         Standard deviation σ of the label noise.
     feature_law : {"gaussian", "uniform", "student_t5", "one_hot"}
-        Law of the independent coordinates of a row, all of mean 0. A "one_hot" row has one entry of
-        1; the eigenvalues are then the categories' probabilities and sum to 1.
+        Law of a row's coordinates, which are independent and have mean 0. A "one_hot" row has one
+        entry of 1 instead; the eigenvalues are then the categories' probabilities and sum to 1.
     feature_norm : float, optional
-        Declared bound on a row's norm; a method that caps rows shortens longer ones. The default is
-        √(2 Σλ), or 1 for one-hot rows.
+        Declared bound on a row's norm; methods with bounded rows shorten longer ones. The default
+        is √(2 Σλ), or 1 for one-hot rows.
     label_bound : float, optional
-        Declared bound on a label's size; four standard deviations of a label by default.
+        Declared bound on a label's absolute value; by default four standard deviations of a label.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts. "binary_0.2" states the labels' mean, in any unit; by default variances give it.
+        for counts; the stated variances then give the labels' mean. A suffix states it instead:
+        "binary_0.2" has a mean of 0.2, and its labels may be in any unit.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
@@ -145,7 +146,7 @@ class Problem(Immutable):
         label_noise_std: ArrayLike = (1.0,),
         noise_shapes: Sequence[tuple[str, float]] | None = None,
     ) -> tuple[Problem, ...]:
-        """Problems for every combination of ranges of unknown inputs.
+        """Problems for all combinations of values that unknown inputs may have.
 
         Bounds stay as declared, since they are public and the same for all problems.
 
@@ -204,7 +205,7 @@ class Problem(Immutable):
 
     @property
     def label_std(self) -> float:
-        """Standard deviation of a label, signal and noise together."""
+        """Standard deviation of a label, from signal and noise."""
         return float(np.sqrt(2 * self.null_risk + self.label_noise_std**2))
 
 
@@ -232,7 +233,7 @@ KURTOSES = {"gaussian": 3.0, "uniform": 1.8, "student_t5": 9.0, "one_hot": 1e9}
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of the features' law, with squares summed over groups of coordinates."""
+    """Rows drawn from the features' law, with squares summed over groups of coordinates."""
 
     weights: FloatArray  # of sum 1, (rows,)
     energies: FloatArray  # sums of x_j² over a group, (rows, groups), of mean multiplicity × λ
@@ -243,7 +244,7 @@ class Rows:
     peaks: FloatArray  # half of (3 - kurtosis of a group's error in a given row)
 
     def per_coordinate(self, values: FloatArray) -> FloatArray:
-        """Mean over rows of x_j² times `values` (..., rows), for one j per group: (..., groups)."""
+        """Means (..., groups) over rows of `values` (..., rows) times x_j², for one j per group."""
         return (self.weights * values) @ self.energies / self.multiplicities
 
     def quadratic(self, variances: FloatArray) -> FloatArray:
@@ -256,7 +257,7 @@ class Rows:
 
 
 def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
-    """Rows of a problem's law; equal problems have equal rows."""
+    """Draw rows from a problem's law; equal problems have equal rows."""
     order = np.argsort(problem.eigenvalues)
     values, signal = problem.eigenvalues[order], problem.signal[order]
     # Equal widths in the logarithm.
@@ -334,9 +335,9 @@ class Prediction:
     Attributes
     ----------
     excess_risk, excess_risk_std : float
-        Half the excess of the squared prediction error over its minimum: mean over data and private
-        noise, and standard deviation over runs, in squared label units. `inf` if the run diverges.
-        A deviation below 0.3 of the mean may be off by a factor of 2.2: few coordinates decide it.
+        Half the excess of the squared prediction error over its minimum, in squared label units:
+        mean over data and private noise, and deviation over runs; `inf` if the run diverges. A
+        deviation below 0.3 of the mean may be off by a factor of 2.2: few coordinates decide it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
@@ -372,17 +373,17 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """Prediction with its regime and the reason for it: a theorem or an expansion."""
+        """Copy of the prediction with a regime and its reason, a theorem or an expansion."""
         return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:
-        """Prediction marked as unreliable, with the reason."""
+        """Copy of the prediction marked as unreliable, with the reason."""
         return self.marked(Regime.OUTSIDE, reason)
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorMoments:
-    """Gaussian errors by group of `Rows`, for one coordinate, (settings, groups) each."""
+    """Moments of the Gaussian error in one coordinate per group, shape (settings, groups)."""
 
     squared_bias: FloatArray
     variance: FloatArray  # over data and private noise
@@ -423,13 +424,13 @@ class ErrorMoments:
 
 
 def too_few_rows(problem: Problem, unclipped: float) -> str | None:
-    r"""Reason why rows are too few for descent on clipped gradients, or None.
+    r"""Reason why there are too few rows for descent on clipped gradients; None if enough.
 
     The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with κ =
-    p/n (Marchenko and Pastur). A full step for the population is stable along all of them if this
-    edge is below 2, that is κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only rows
-    with unclipped gradients, a share s, have curvature. For κ/s the rule asks for an edge of at
-    most 1.77, that is κ/s ≤ 0.11. Beyond, predictions were off by over 10 %.
+    p/n (Marchenko and Pastur). A full step for the population is stable in every direction if this
+    edge is below 2, that is if κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only
+    rows with unclipped gradients, a share s, have curvature. With κ/s in place of κ, the rule asks
+    for an edge of at most 1.77, that is κ/s ≤ 0.11. Beyond, predictions were off by over 10 %.
 
     Source
     ------

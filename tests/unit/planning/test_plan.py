@@ -152,7 +152,7 @@ def test_the_least_budget_meets_its_target_and_less_does_not(target):
         (
             plan_run,
             {"budget": Budget.zcdp(0.2, neighbours="add-remove"), "methods": ["one_pass_root"]},
-            "budget must be for neighbours",
+            "budget must have a neighbouring",
         ),
         (least_budget, {"target_risk": 1e-5}, "target_risk must exceed"),
         (least_budget, {}, "target_risk or target_length must be given"),
