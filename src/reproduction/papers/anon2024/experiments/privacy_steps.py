@@ -181,8 +181,8 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section states this for every epsilon; many randomised responses with these shares "
-    "exceed an epsilon above 16 log(2/delta).",
+    note="The section states this for every epsilon. Above 16 log(2/delta) the mean privacy loss of "
+    "many randomised responses with these shares exceeds epsilon.",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
@@ -207,7 +207,7 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
     note="If the mean privacy loss of many calls is above epsilon, so is the loss itself with "
-    "probability near one half or more, whatever delta is. Whether estimates lose it is open.",
+    "probability near one half or more, for any delta. It is open whether estimates lose as much.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""

@@ -213,8 +213,8 @@ def first_kind_error(parameters: Parameters) -> float:
 @identity(
     id="third-kind-f9",
     where="Section F.4, equation (98)",
-    statement="By Property F.9, for 0 < m < 1, the integral of 1 / ((1 - alpha^2 sin^2) (1 + m "
-    "sin^2)^(1/2)) over a quarter period is the printed sum of K and Pi.",
+    statement="By Property F.9, if 0 < m < 1 and alpha^2 is not +-1 or -m, the quarter-period "
+    "integral of 1 / ((1 - alpha^2 sin^2) (1 + m sin^2)^(1/2)) is the printed sum of K and Pi.",
     ours=["m = 0.01, 0.3, 0.9; alpha^2 from -3 to 0.99; above 1 the integral is a principal value"],
     check=AGREES,
     note="Our copy of the text has lost the roots.",
