@@ -114,7 +114,7 @@ def operators() -> dict[str, float]:
         "eigenvalues i^-2, d = 128, N = 64; the population's design for the tree",
         "step sizes from 0.01 to 1 times the largest, 1 / lambda_1",
     ],
-    note="The lemma is for noise that is new in every step. In these cases the bound is as loose or "
+    note="The lemma is for noise that is new in every step. Here the bound is as loose or "
     "looser for the tree, whose increments take back noise.",
     **AT_MOST,
 )
@@ -218,8 +218,8 @@ def bias_ratio(parameters: Parameters, step_share: float, bound_size: int) -> fl
     product_ratio=stated(
         "largest excess of a product of steps, divided by 3 eta tr(H Sigma) (I - (I - eta H)^N)",
         where="Lemma B.12",
-        statement="At the lemma's step sizes the second moment of a product of random steps exceeds "
-        "that of mean steps by at most the order of eta beta tr(H Sigma) (I - (I - eta H)^N).",
+        statement="For the lemma's eta the second moment of a product of random steps exceeds that "
+        "of mean steps by at most the order of eta beta tr(H Sigma) (I - (I - eta H)^N).",
         **AT_MOST,
         wrong={"The excess is of order eta^2.": "product_ratio_of_squares"},
         id="products-of-steps-b12",

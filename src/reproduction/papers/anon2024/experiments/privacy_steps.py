@@ -181,8 +181,8 @@ def conversions(parameters: Parameters) -> dict[str, float]:
     statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
     "(epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section states this for every epsilon. Above 16 log(2/delta) the mean privacy loss of "
-    "many randomised responses with these shares exceeds epsilon.",
+    note="The section states this for every epsilon. Above 16 log(2/delta) the mean privacy loss "
+    "of many randomised responses with these shares exceeds epsilon.",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
