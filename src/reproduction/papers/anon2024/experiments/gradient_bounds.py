@@ -251,7 +251,7 @@ def leave_one_out() -> dict[str, float]:
     id="tail-of-a-form-b13",
     where="Lemma B.13",
     statement="Squared norms of sub-Gaussian vectors have the printed exponential tail.",
-    ours=["c = 1, t = 0.01 to 10000", "normal vectors, identities of 1 to 1024 dimensions as B"],
+    ours=["c = 1, t = 0.01 to 10000", "normal vectors, B an identity matrix of 1 to 1024 rows"],
     check=above(1.0),
 )
 def tail_constant(parameters: Parameters) -> float:
