@@ -337,7 +337,7 @@ class PowerLawDecay:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i ≥ 1; methods as of `PowerLawDecay`.
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i ≥ 1; methods of `PowerLawDecay`.
 
     Examples
     --------

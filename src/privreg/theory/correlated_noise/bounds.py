@@ -47,7 +47,7 @@ LARGEST = 1e8
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
-    r"""Trace divided by the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
+    r"""Trace over the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
 
     Source
     ------
@@ -201,7 +201,7 @@ def transient_bound(
         λ and η as in `stationary_upper_bound`.
     initial_risk, stationary_risk : float
         Excess risks F_0 of the start and F_∞ of the limit, at least 0. From the first step on, the
-        noise is that for the limiting sensitivity.
+        noise must be calibrated to the limiting sensitivity.
 
     Source
     ------
@@ -323,7 +323,7 @@ class SectorProgram:
     def optimise(
         self, start: ArrayLike, *, tolerance: float = 1e-6, most_rounds: int = 30
     ) -> ConvexBound:
-        r"""Optimise :math:`|B|^2\propto\psi^{-1/2}` and the multiplier in turn, up to a local optimum.
+        r"""Optimise :math:`|B|^2\propto\psi^{-1/2}` and the multiplier in turn, to a local optimum.
 
         Parameters
         ----------
@@ -428,11 +428,11 @@ class Sector(NamedTuple):
 def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, float]:
     r"""Multiplier of least cost, and the largest share of this cost that another one could save.
 
-    With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. The cost is Σ c ψ
-    with c = `load`. Newton's method minimises t times the cost minus the logarithms of the slack in
-    λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps do not depend on the units of λ and
-    the frequencies. At the minimum for t, the cost exceeds the least by at most the number of
-    constraints divided by t (Boyd and Vandenberghe, 2004, Section 11.2).
+    With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. The cost is
+    Σ c ψ with c = `load`. Newton's method minimises t times the cost less the logarithms of the
+    slacks in λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps are the same in any
+    units of λ and the frequencies. At the minimum for t, the cost exceeds the least by at most the
+    number of constraints divided by t (Boyd and Vandenberghe, 2004, Section 11.2).
     """
     least = float(sector.alpha.min())
     if least <= 0:

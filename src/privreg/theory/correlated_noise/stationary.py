@@ -325,7 +325,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
     The ratio is in (0, 1] and increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps
-    to 1 at η = 1. At η = 1 the next gradient cancels a step's noise, whatever the correlation.
+    to 1 at η = 1. At η = 1 the next gradient cancels the noise of a step without any correlation.
 
     Examples
     --------
@@ -406,7 +406,8 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
     Notes
     -----
     Π, the complete elliptic integral of the third kind, is evaluated by Carlson's forms from p, not
-    from 1 - n. For p > 1, N = 1 - k'²/p makes every term positive. a = 0 is elementary.
+    from 1 - n. For p > 1 it is evaluated through N = 1 - k'²/p, which makes every term positive. At
+    a = 0 the integral is elementary.
 
     Source
     ------
@@ -474,7 +475,7 @@ def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> Floa
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Check eigenvalues λ, (d,), and step size η: ηλ is from 1e-20 to 1, or more if `overshoots`."""
+    """Check eigenvalues λ, (d,), and step size η: ηλ from 1e-20 to 1, or more if `overshoots`."""
     values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)
