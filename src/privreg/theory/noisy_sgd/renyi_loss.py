@@ -374,7 +374,7 @@ def shuffled_loss(
 
     Source
     ------
-    lin2025, equations (15), (21), (24) and Lemma C.3. Equation (21) lacks the "+" between its terms.
+    lin2025, equations (15), (21), (24) and Lemma C.3. Equation (21) lacks a "+".
     """
     order = require_number("order", order, above=1, most=MOST)
     masses = require_real("weights", weights, least=0)
@@ -408,9 +408,9 @@ def position_quadrature(
 ) -> tuple[FloatArray, FloatArray]:
     """Quadrature over positions up to the last release, with fine panels at 0 and before releases.
 
-    The loss changes fast within a few steps of position 0, where the iterate has no spread yet, and
-    just before each release. Between two such points, panels double in width from both ends; each has a
-    Gauss-Legendre rule. The loss grows with the square of the rate, so panels are halved until the
+    The loss changes fast within a few steps of position 0, where iterates have no spread yet, and
+    just before each release. Between two such points, panels double in width from both ends. The
+    loss grows with the square of the rate, so panels are halved until each panel's Gauss-Legendre
     rule integrates this square accurately.
 
     Parameters

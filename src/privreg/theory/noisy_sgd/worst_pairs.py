@@ -314,14 +314,13 @@ def pair_divergences(
     r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
 
     The weighted Gram matrices, outer (carry with carry), mixed and inner, are sums of the `grams`
-    (g, n, n) with `weights` (3, g). Let :math:`W_i` be the U of record i divided by the root
-    of the base. The mixture covariance is
+    (g, n, n) with `weights` (3, g). With W_i = U_i / √base, the mixture covariance is
 
     .. math:: M = N + W_jBW_j^\top,\quad N = I + W_iAW_i^\top,\quad A = (1-\alpha)K_i,\;
         B = \alpha K_j,\qquad N^{-1} = I - W_iTW_i^\top,\quad
         T = (A^{-1}+G_{ii})^{-1} = \frac{A+\det A\;\mathrm{adj}\,G_{ii}}{\det(I+AG_{ii})}
 
-    so that, with :math:`S = W_j^\top N^{-1}W_j = G_{jj} - G_{ji}TG_{ij}`,
+    It follows, with :math:`S = W_j^\top N^{-1}W_j = G_{jj} - G_{ji}TG_{ij}`, that
 
     .. math:: \det M = \det(I+AG_{ii})\det(I+BS),\qquad
         M^{-1} = N^{-1} - N^{-1}W_j\frac{B+\det B\;\mathrm{adj}\,S}{\det(I+BS)}W_j^\top N^{-1}.
@@ -332,12 +331,11 @@ def pair_divergences(
     The second result holds relative errors, given Gram matrices with relative error δ = `rounding`.
     An error is 0 if the divergence is right to `RELATIVE` or `ABSOLUTE`, and `inf` if it may or may
     not be finite. In units of the lengths of W's columns, entries of Gram matrices are at most 1.
-    Let k be the sum of
-    the entries of :math:`|A|+4|\det A|`. Then :math:`t = k/|\det(I+AG_{ii})|` bounds T's entries.
-    To first order, the relative error of the first determinant is
-    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. Entries of S, and products with the gap of
-    the means, have error Δ in these units. Let F be the last fraction, y its product with the gap,
-    π the gap's coefficients and :math:`|\cdot|` a sum of absolute entries. Then
+    Let k be the sum of the entries of :math:`|A|+4|\det A|`. Entries of T are at most
+    :math:`t = k/|\det(I+AG_{ii})|`. To first order, the first determinant has the relative error
+    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. Entries of S and products with the means' gap have
+    error Δ in these units. Let F be the last fraction, y its product with the gap, π the gap's
+    coefficients and :math:`|\cdot|` sums of entries. Then
 
     .. math:: \Delta = \delta(1+5t)+t\rho,\qquad \ln\det M \text{ changes by } \rho+\Delta|F|,
         \qquad \text{the quadratic form by } \Delta(|\pi|+|y|)^2,

@@ -64,7 +64,7 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    Harmonic schedules with numerator 3/(2 mu_c(0)) attain it at vanishing offset; no other does better.
+    Harmonic schedules with numerator 3/(2 mu_c(0)) attain it at vanishing offset; none does better.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2). `optimal_exponent` explains the powers.
+    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, else (0, 1/2). Powers are as in `optimal_exponent`.
 
     Source
     ------

@@ -67,7 +67,7 @@ class Kernels:
         \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
         m(x) = \frac1d\sum_i e^{-2\lambda_i x}
 
-    These are `signal`, `sampling`, `private` and `mass`. m has derivative -2 J; J has derivative -2 K.
+    These are `signal`, `sampling`, `private` and `mass`. m has the derivative -2 J, and J has -2 K.
 
     Source
     ------
@@ -92,8 +92,7 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
     Parameters
     ----------
     spectrum_power, signal_power : float
-        phi, from -10 to less than 1, and psi, from -10 to less than 2 - phi. D_i(0) is
-        lambda_i^-psi / 2.
+        phi < 1 and psi < 2 - phi, both at least -10. D_i(0) is lambda_i^-psi / 2.
 
     Source
     ------
@@ -139,8 +138,8 @@ def solve(
     """Excess risk over time, before the output noise, by time-stepping the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the interval width. If the rate jumps inside an interval, the
-    error is of order 1 next to the jump.
+    exactly. The error is of order 2 in the interval width. Beside a jump of the rate inside an
+    interval, the error is of order 1.
 
     Parameters
     ----------
