@@ -106,8 +106,8 @@ def power_law(
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
     The mean eigenvalue is 1. Panels are equal in the logarithm of the eigenvalue. Each panel has
-    Gauss-Legendre nodes and its exact mass. By default the integral of
-    :math:`\lambda^a e^{-\lambda x}` has an error of at most 1e-5 for powers a from 1/4 to 2, and
+    Gauss-Legendre nodes and its exact mass. By default the integral
+    of :math:`\lambda^a e^{-\lambda x}` has an error of at most 1e-5 for powers a from 1/4 to 2, and
     1e-3 for smaller a. This holds for every x up to about 1 / `smallest`.
 
     Parameters

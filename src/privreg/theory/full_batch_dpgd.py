@@ -227,8 +227,9 @@ def clipping_bound(
         \sum_{t=0}^{T-1}\sum_{i=1}^n
         \Pr\big[\|\mathbf x_i\|\,|y_i - \mathbf x_i^\top\theta_t| > \gamma\big]
 
-    with θ_t from the unclipped law, in which every residual is Gaussian. With equal noise, clipped and
-    unclipped iterates agree up to the first clipped gradient: both laws have one Pr[any clip].
+    with θ_t from the unclipped law, in which every residual is Gaussian. With the same noise, the
+    clipped and unclipped iterates agree until a gradient is clipped. The probability of any
+    clipping is therefore the same under both laws.
 
     Parameters
     ----------

@@ -197,8 +197,8 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
-    Doubling sums of positive terms takes O(log N) operations. A closed form would lose digits for
-    small Nηλ.
+    The sum of positive terms is built up by doubling, in O(log N) operations. A closed form would
+    lose digits for small Nηλ.
 
     Parameters
     ----------
@@ -612,10 +612,10 @@ def _checked_decay(decay: Number) -> Number:
 def switch_points() -> dict[str, Fraction]:
     """Integer decay exponents r at which two rates are equal, so that their order changes.
 
-    `better`, at constant ε: the designed Σ's exponent passes that of Σ = I. `branch`, at constant
-    ε: the maximum in `designed_exponent` changes branch. `threshold`: that in `designed_threshold`
-    does. `threshold_better`: `designed_threshold` falls below `identity_threshold`. Section 4.2
-    gives `better` (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
+    `better`: at constant ε the designed Σ's exponent passes that of Σ = I (Section 4.2: r ≥ 2).
+    `branch`: at constant ε the maximum in `designed_exponent` changes branch. `threshold`: the
+    maximum in `designed_threshold` changes branch. `threshold_better`: `designed_threshold` falls
+    below `identity_threshold`. The last three points follow from Corollaries 4.4 and 4.6.
     """
 
     def first(gap: Callable[[Fraction], Fraction]) -> Fraction:

@@ -47,7 +47,7 @@ LARGEST = 1e8
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
-    r"""Trace over the largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
+    r"""Ratio of trace to largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
 
     Source
     ------

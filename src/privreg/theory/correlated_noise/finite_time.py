@@ -2,7 +2,7 @@
 
 The noise is calibrated to the sensitivity over the steps that are run. Nothing is clipped:
 gradients are assumed to have norm at most `clip_norm`, as in the event of the paper's Section 2.3.
-The step sizes of the paper's theorems need impractically many steps. These curves hold for any.
+The paper's step sizes need impractically many steps; these curves hold for any number of steps.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def stationary_error(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
 ) -> StationaryError:
-    r"""Excess risk in the limit of many steps; infinite for steps of `stability_limit` or more.
+    r"""Excess risk in the limit of many steps; infinite for `step_size` from `stability_limit` on.
 
     .. math::
         q = \frac{\frac\eta2\sum_j\frac{\zeta^2\lambda_j+\sigma^2c_j}{1-\eta\lambda_j}}
@@ -270,7 +270,7 @@ def stationary_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, from 1e-20 to 1. This and the standard deviations may be empty.
+        η, from 1e-20 to 1. All three arrays may be empty.
     noise : StationaryNoise
         Correlation of the noise.
     gradient_noise_std : array_like, shape (...)
@@ -334,8 +334,8 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
 
     Source
     ------
-    choquettechoo2024, Figure 1 (left). Its caption also promises a gain of orders of
-    magnitude as η → 1; the ratio above, which is the theorem's, excludes this.
+    choquettechoo2024, Figure 1 (left). Its caption also promises a gain of orders of magnitude as
+    η → 1. The formula above, from Theorem 2.1, excludes this.
     """
     eta = _rates("step_size", step_size)
     return np.asarray(eta * (2.0 - eta) * (inverse_distance_integral(eta) / (2.0 * pi)) ** 2)
@@ -445,7 +445,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
     r"""Quadrature over a period, for even functions whose finest detail lies at 0.
 
-    The first Gauss-Legendre panel has half its width; the edges of the others are geometric to π.
+    The first Gauss-Legendre panel is half as wide as this detail; other edges are geometric to π.
 
     Parameters
     ----------

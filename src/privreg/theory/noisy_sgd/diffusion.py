@@ -502,7 +502,7 @@ def solve_volterra(
 
     with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
     :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. As
-    functions of Γ(t) the integrals are convolutions with γP and σ²γ/2, for any schedule.
+    functions of Γ(t), the integrals are convolutions with γP and σ²γ/2, for any schedule.
 
     Parameters
     ----------
@@ -604,8 +604,8 @@ def resolved_panels(
 ) -> FloatArray:
     r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
 
-    a = `fastest` is the largest curvature; f = `feedback` is the growth of the risk per integral of
-    γ². Equal panels are cut until :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on each. The
+    The largest curvature is a = `fastest`; f = `feedback` is the risk's growth per unit of ∫γ².
+    Equal panels are cut until :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on each. The
     collocation equations must also hold to 1e-13 for two known solutions, the integral Γ
     of the rate and :math:`e^{-2a\Gamma}`. Panels around a jump are halved to neighbouring doubles.
     """

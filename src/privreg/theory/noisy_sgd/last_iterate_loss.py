@@ -170,9 +170,9 @@ def shuffled_hidden_state_loss(
 
     Source
     ------
-    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b);
-    their theorem's text was not at hand. In their notation the noise ησ of a step is
-    the square root of 2η times σ', with σ'² = ησ²/2.
+    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b); their
+    theorem's text was not at hand. In their notation the noise ησ of a step is the square root of
+    2η times σ', with σ'² = ησ²/2.
     """
     records = require_count("records", records)
     counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))

@@ -67,8 +67,8 @@ def polynomial(
     .. math:: \min_{\tilde\eta(0)} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
-    The search uses a logarithmic grid, then finer grids around the best point, down to steps of
-    1 % of the amplitude. It assumes a single minimum. An error is raised if noise makes every
+    The search uses a logarithmic grid, then finer grids around the best point, down to steps of 1 %
+    of the amplitude. It assumes a single minimum. An error is raised if noise makes every
     amplitude of at least 1e-31 worse than amplitude 0.
 
     Parameters

@@ -59,7 +59,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Limit of the least risk divided by (gamma / rho)^2, for isotropic data and dominant privacy.
+    r"""Limit of the least risk over (gamma / rho)^2, for isotropic data and dominant private noise.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
@@ -127,8 +127,8 @@ class OptimalExponent:
     learning_rate : float
         Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Case (bullet) of the theorem. In 1 and 2 the schedule limits the memory of private noise; in
-        3 and 4 the spectrum does. Privacy lowers h in even cases only.
+        Case (bullet) of the theorem. In cases 1 and 2 the schedule limits the memory of private
+        noise; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
     logarithm : bool
         True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. This is so if
         phi (alpha + 1) = 2 and privacy lowers h.
