@@ -376,7 +376,7 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
 
 
 class NoClippingDemand(NamedTuple):
-    """Least clipping bound and number of samples at which the proof excludes clipping."""
+    """Least clipping norm and number of samples at which the proof excludes clipping."""
 
     clip_norm: float
     sample_size: float
@@ -398,8 +398,8 @@ def no_clipping_demand(
         \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
         \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
 
-    The second inequality holds for this n, at least 1, and for all larger n. It does not depend on
-    γ, since the noise is proportional to γ.
+    The second inequality holds for the returned n, at least 1, and for all larger n. It does not
+    depend on γ, since the noise is proportional to γ.
 
     Parameters
     ----------

@@ -2,7 +2,7 @@ r"""Private one-pass SGD with shaped noise: excess risk, bounds and rates (anon2
 
 `sgd_risk` and `private_risk` are exact for Gaussian features, in the eigenbasis of their covariance
 H. If mean gradients H(w - w*) replace sampled ones, the iterates are linear in the noise in each
-direction. The excess risk of :math:`\bar w_N = \frac1N\sum_{t<N} w_t` due to the noise is
+direction. The excess risk of :math:`\bar w_N = \frac1N\sum_{t<N} w_t` due to noise N(0, σ²Σ) is
 
 .. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
 
@@ -11,7 +11,7 @@ as if the noise of different steps were independent; the three factors V of this
 
 The paper states its bounds up to constants and powers of log N. These factors are set to 1 here, so
 that only slopes, orders and ratios are meaningful. For exponentially decaying eigenvalues,
-logarithms are negligible only from N = 1e60 on: horizons Nη from 1e-100 to 1e112 are allowed.
+logarithms are negligible only from N = 1e60 on, so horizons Nη from 1e-100 to 1e112 are allowed.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def privacy_error(
 class PowerLawDecay:
     r"""Infinitely many eigenvalues :math:`\lambda_i = i^{-r}`.
 
-    The `exponent` r is more than 1, so that the trace is finite, and at most 100.
+    The `exponent` r is at most 100; it is more than 1, so that the trace is finite.
 
     Examples
     --------
@@ -541,7 +541,7 @@ def minimise_over_step_size(
     """Least value of a bound among step sizes from 1/N to 1.
 
     The search takes 600 steps on a logarithmic grid, then two finer grids around the best step. It
-    uses no derivative: k* is a whole number, so that bounds jump.
+    uses no derivative: the cutoff k* is a whole number, so that bounds jump.
     """
     least = 1 / sample_size
     low, high = np.log(least), 0.0

@@ -179,11 +179,11 @@ class HomogenisedSGD(Computed):
         \dot V_i = -2\gamma A_iV_i + \tfrac{\gamma^2}d(2P_t\lambda_i+\sigma^2),\qquad
         P_t = P(m(t)) + \tfrac12\textstyle\sum_i w_i\lambda_iV_i
 
-    The mean has a closed form. The variances are solved once, over the distinct eigenvalues only,
-    by Radau collocation of order 23: each panel reduces to one linear system for the risk. Panels
-    are cut until the rate, its integral and the fastest decay are nearly polynomials on each.
-    Variances between nodes are interpolated with a relative error of about 1e-11. A law that needs
-    more than 1e6 panels is refused.
+    r is the minimiser of the problem, A the diagonal of its curvatures. The variances are solved
+    once, for distinct eigenvalues only, by Radau collocation of order 23: each panel reduces to one
+    linear system for the risk. Panels are cut until the rate, its integral and the fastest decay
+    are nearly polynomials on each. Variances between nodes are interpolated with a relative error
+    of about 1e-11. A law that needs more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -698,7 +698,7 @@ def integration_matrix(stages: int) -> FloatArray:
 def interpolate(time: FloatArray, edges: FloatArray, values: FloatArray) -> FloatArray:
     """Evaluate a piecewise polynomial from values at each panel's left edge and Radau nodes.
 
-    The result has shape (..., g). Radau nodes resemble Chebyshev's: the formula is stable.
+    The result has shape (..., g). For these nodes the barycentric formula is stable.
     """
     nodes = np.concatenate([[0.0], radau_nodes(values.shape[1] - 1)])
     flat = np.atleast_1d(time).ravel()

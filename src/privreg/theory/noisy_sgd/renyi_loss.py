@@ -425,7 +425,7 @@ def position_quadrature(
     Returns
     -------
     positions, weights : ndarray, shape (p,)
-        The weights sum to the last time.
+        Positions of the nodes, and weights that sum to the last time.
     """
     released = _ascending(times, above=0, most=MOST)
     finest = require_scale("finest", finest)
