@@ -245,7 +245,7 @@ def risk_path(
     schedule : Schedule
         Learning rate with one amplitude. It must not rise under private noise.
     rng : Generator
-        Source of one Gaussian per coordinate and step, for the independent motions B and B' together.
+        Source of one Gaussian per coordinate and step, for the independent B and B' together.
     sample_size, zcdp_root, clip_constant : int, float and float
         n, rho and c; rho = `inf` adds no noise.
     times : array_like, shape (times,)
