@@ -1,7 +1,7 @@
 """Learning-rate schedules, and the private noise that each implies.
 
-A `Schedule` is defined on the unit time interval and scales with an amplitude. A `RateWithIntegral`
-is defined on [0, ∞) and comes with its integral, which a diffusion limit needs.
+A `Schedule` is defined on the unit time interval and is scaled by an amplitude. A
+`RateWithIntegral` is defined on [0, ∞) and gives its integral, which a diffusion limit needs.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ LEAST_SQUARED = 1e-140
 
 
 class Schedule(Protocol):
-    """A non-increasing rate: an amplitude, or an array of them, times one shape in time."""
+    """Non-increasing learning rate: an amplitude, or an array of amplitudes, times one shape."""
 
     @property
     def amplitude(self) -> ArrayLike: ...
 
     def shape(self, times: ArrayLike) -> FloatArray:
-        """Values of the shape at times in [0, 1]; an array like `times`."""
+        """Values at times in [0, 1], without the amplitude; an array like `times`."""
         ...
 
 
@@ -132,7 +132,7 @@ class Harmonic(Immutable):
 
 
 class RateWithIntegral(Protocol):
-    """A scaled learning rate γ(t) = d · η at step k = t d, with its integral from 0."""
+    """Scaled learning rate γ(t) = d · η, with the step size η of step k = t d, and its integral."""
 
     def rate(self, time: ArrayLike) -> FloatArray:
         """γ(t), elementwise, at times of at least 0."""
@@ -218,9 +218,9 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
 
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 
-    The run is then rho^2/2-zCDP; a rho of `inf` adds no noise. Step sizes, shape (..., n), must not
-    increase, since no noise of this form exists for increasing ones. Step k adds noise of standard
-    deviation 2 C sigma_k per coordinate, with C the clipping norm of gradients.
+    Step k adds noise of standard deviation 2 C sigma_k per coordinate, where C is the clipping norm
+    of gradients. This makes the run rho^2/2-zCDP; rho = `inf` adds no noise. Step sizes, shape
+    (..., n), must not increase: otherwise a sigma_k^2 would be negative.
 
     Source
     ------
@@ -238,14 +238,14 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
 
 
 def require_schedule(schedule: Schedule) -> Schedule:
-    """Schedule with an amplitude and a shape, or an error."""
+    """Return the schedule, or raise an error if it lacks an amplitude or a shape."""
     if not (hasattr(schedule, "amplitude") and callable(getattr(schedule, "shape", None))):
         raise ValueError(f"schedule must be a Schedule, got {type(schedule).__name__}")
     return schedule
 
 
 def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
-    """Schedule with a rate and its integral, or an error."""
+    """Return the schedule, or raise an error if it lacks a rate or its integral."""
     if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
         raise ValueError(f"schedule must have `rate` and `integral`, got {short(schedule)}")
     return schedule

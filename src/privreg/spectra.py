@@ -1,4 +1,4 @@
-"""Covariance spectra: eigenvalues with weights, from a finite list or as quadrature of a law."""
+"""Covariance spectra: eigenvalues with weights, from a list or by quadrature of a density."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Spectrum(Immutable):
     Parameters
     ----------
     eigenvalues : ndarray, shape (modes,)
-        At least 0 and at most 1e12.
+        Eigenvalues, from 0 to 1e12.
     weights : ndarray, shape (modes,)
-        At least 0, with sum 1.
+        Share of the dimensions with each eigenvalue, at least 0; the shares sum to 1.
     """
 
     eigenvalues: FloatArray
@@ -52,7 +52,7 @@ class Spectrum(Immutable):
         return len(self.eigenvalues)
 
     def mean(self, values: ArrayLike = 1.0) -> float:
-        r"""Normalised trace :math:`\frac1d \mathrm{tr}\, f(\Sigma)` of `values`, shape (modes,)."""
+        r"""Trace :math:`\frac1d\mathrm{tr}\,f(\Sigma)`; `values` of f have shape (modes,) or ()."""
         function = require_array(
             "values", values, shape=self.weights.shape if np.ndim(values) else ()
         )
@@ -60,7 +60,7 @@ class Spectrum(Immutable):
 
 
 class SpectrumWithSignal(NamedTuple):
-    """A spectrum, and D_i(0) for each mode, shape (modes,): d/2 times the squared signal."""
+    """Spectrum, and `signal` of each mode, (modes,): d/2 times the squared target coefficient."""
 
     spectrum: Spectrum
     signal: FloatArray
@@ -78,14 +78,14 @@ def explicit(eigenvalues: ArrayLike) -> Spectrum:
 
 
 def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum:
-    """Eigenvalues uniform on [low, high] in the limit of many dimensions: Gauss-Legendre nodes."""
+    """Uniform density of eigenvalues on [low, high], by a Gauss-Legendre rule of `nodes` nodes."""
     low, high = _range(low, high)
     points, weights = np.polynomial.legendre.leggauss(nodes)
     return Spectrum(low + (high - low) * (points + 1) / 2, weights / 2)
 
 
 def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> FloatArray:
-    """Midpoints of equal cells of [low, high]; their mean equals the law's mean exactly."""
+    """Midpoints of `dimension` equal cells of [low, high]; their mean is that of the interval."""
     low, high = _range(low, high)
     require_count("dimension", dimension)
     return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)
@@ -105,10 +105,10 @@ def power_law(
     .. math:: p(\lambda) = (1-\phi)\, C_\phi^{\phi-1}\, \lambda^{-\phi}, \qquad
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
-    The mean eigenvalue is 1. The nodes are Gauss-Legendre nodes in the logarithm of the eigenvalue,
-    on equal panels, each with its exact mass. By default :math:`\lambda^a e^{-\lambda x}` is
-    integrated with an error of at most 1e-5 for powers a from 1/4 to 2, and 1e-3 for smaller ones.
-    This holds for every x up to about 1 / `smallest`.
+    The mean eigenvalue is 1. Panels are equal in the logarithm of the eigenvalue. Each panel has
+    Gauss-Legendre nodes and its exact mass. By default the integral
+    of :math:`\lambda^a e^{-\lambda x}` has an error of at most 1e-5 for powers a from 1/4 to 2, and
+    1e-3 for smaller a. This holds for every x up to about 1 / `smallest`.
 
     Parameters
     ----------
@@ -116,9 +116,9 @@ def power_law(
         Density exponent phi, at least -20 and at most 0.95; outside this range the rule misses mass
         next to one end. 0 is the uniform law on [0, 2].
     panels : int
-        Number of geometric panels between `smallest` and 1, in units of the largest eigenvalue, at
-        least 1. One more panel covers the part below. For exponents below about -3 the density is
-        steep, and a multiple of `panels` is used.
+        Number of geometric panels, at least 1, from `smallest` to the largest eigenvalue. One more
+        panel covers smaller eigenvalues. For exponents below about -3 the density is steep, and a
+        multiple of `panels` is used.
     nodes : int
         Number of nodes per panel, at least 1.
     smallest : float
@@ -126,7 +126,7 @@ def power_law(
 
     Source
     ------
-    bombari2025, Assumption 3; the quantile function is derived from it.
+    bombari2025, Assumption 3; the quadrature rule is derived from it.
     """
     exponent = require_number("exponent", exponent, least=-20, most=0.95)
     edge = power_law_edge(exponent)
@@ -150,7 +150,7 @@ def power_law(
 def power_law_with_signal(
     exponent: float, *, signal_power: float = 0.0, signal_scale: float = 0.5
 ) -> SpectrumWithSignal:
-    r"""A power law's spectrum and a signal that is a power of the eigenvalues.
+    r"""Power-law spectrum with a signal that is a power of the eigenvalues.
 
     .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
 

@@ -47,9 +47,9 @@ class GradientDescentLaw(Immutable):
     Parameters
     ----------
     eigenvalues : array_like, shape (p,)
-        w, at least 0.
+        Eigenvalues w of Σ, at least 0.
     eigenvectors : array_like, shape (p, p)
-        Orthonormal columns, or the identity for a diagonal Σ.
+        Eigenvectors of Σ as orthonormal columns; the identity for a diagonal Σ.
     minimiser : array_like, shape (p,)
         θ̂.
     start : array_like, shape (p,)
@@ -62,7 +62,7 @@ class GradientDescentLaw(Immutable):
     Source
     ------
     brown2024, Lemma 2.3 and equations (8), (18), (19), (88) to (94). Equation (83) absorbs η in the
-    noise; equation (26) should have θ_t on its left.
+    noise; the left side of equation (26) should be θ_t.
     """
 
     eigenvalues: FloatArray
@@ -121,9 +121,9 @@ class GradientDescentLaw(Immutable):
         return require_answer("later and earlier", modes if variance else np.zeros_like(modes))
 
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
-        """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)), A^(t) = Σ_{s<t} M^2s, shape (..., p, p).
+        """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)) of two iterates, shape (..., p, p).
 
-        M is as in `mean`. If the second time is omitted, it equals the first.
+        A^(t) is Σ_{s<t} M^(2s), with M as in `mean`. By default the second time equals the first.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
@@ -154,7 +154,8 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            For coordinate j: mean of θ_j^(l) minus θ̂_j times row sum l of W; covariance over l.
+            Bias (j, l): mean of θ_j^(l) minus θ̂_j times the sum of row l of W. Entry j of
+            `covariance`: covariance matrix of θ_j^(1), ..., θ_j^(m).
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -227,8 +228,8 @@ def clipping_bound(
         \Pr\big[\|\mathbf x_i\|\,|y_i - \mathbf x_i^\top\theta_t| > \gamma\big]
 
     with θ_t from the unclipped law, in which every residual is Gaussian. With the same noise, the
-    clipped and unclipped iterates agree until a gradient is clipped. The probability that any
-    gradient is clipped is therefore the same under both laws.
+    clipped and unclipped iterates agree until a gradient is clipped. The probability of any
+    clipping is therefore the same under both laws.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ def clipping_bound(
     Returns
     -------
     probability, fraction : float
-        Bound min(1, sum), and exact expected share of clipped gradients along the unclipped path.
+        Bound min(1, sum); exact expected share of gradients to clip along the unclipped path.
 
     Source
     ------
@@ -272,7 +273,7 @@ def clipping_bound(
 class NoClippingRatios(NamedTuple):
     """Least c_0 at which a data set meets each part of the No-Clipping Condition.
 
-    Each of the parts (ii) to (v) holds if c_0 is at least its ratio. Part (i) is
+    Each of the parts (ii) to (v) holds if c_0 is at least its ratio. Part (i) requires both
     `spectrum_bounded`, ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
     """
 
@@ -312,14 +313,14 @@ def no_clipping_ratios(
     ----------
     features, labels : array_like, shapes (n, p) and (n,)
     target : array_like, shape (p,)
-        θ, such as the population parameter of the model.
+        θ, such as the true parameter of the model.
     step_size, steps, label_noise_std
         η, T and σ.
 
     Source
     ------
-    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). If a covariance eigenvalue is 2,
-    sampling error violates part (i) although the descent contracts: both are reported.
+    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). If the true covariance has an
+    eigenvalue of 2, sampling error violates part (i) although the descent contracts.
     """
     x, y = _records(features, labels)
     theta = require_array("target", target, shape=x.shape[1:], **SIGNED)
@@ -352,7 +353,7 @@ def no_clipping_ratios(
 
 
 def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
-    r"""Constant c_0 that suffices with probability 1 - β in the linear-Gaussian model, for each n.
+    r"""Constant c_0 that suffices with probability 1 - β in the linear-Gaussian model with n rows.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
@@ -361,12 +362,12 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     sample_size : array_like, shape (...)
         n, at least 1; the lemma requires at least a constant times (p + ln(1/β)).
     steps, failure
-        T, and β in (0, 1).
+        T, and failure probability β in (0, 1).
 
     Source
     ------
     brown2024, Lemma 2.6. Its proof gives the factor 12 only as p grows (about 41 at p = 2). The
-    statement nevertheless holds, with a wide margin.
+    statement holds nevertheless, by a wide margin.
     """
     rows = require_real("sample_size", sample_size, least=1, most=2.0**53)
     steps = require_count("steps", steps)
@@ -375,7 +376,7 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
 
 
 class NoClippingDemand(NamedTuple):
-    """Least clipping bound and number of samples at which the proof excludes clipping."""
+    """Least clipping norm and number of samples at which the proof excludes clipping."""
 
     clip_norm: float
     sample_size: float
@@ -391,19 +392,19 @@ def no_clipping_demand(
     failure: float,
     label_noise_std: float,
 ) -> NoClippingDemand:
-    r"""Least γ and n at which the proof excludes clipping, with noise for the whole budget.
+    r"""Least γ and n at which the proof excludes clipping, if the noise spends the whole budget.
 
     .. math::
         \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
         \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
 
-    The second inequality holds for this n, at least 1, and for all larger n. It does not depend on
-    γ, since the noise is proportional to γ.
+    The second inequality holds for the returned n, at least 1, and for all larger n. It does not
+    depend on γ, since the noise is proportional to γ.
 
     Parameters
     ----------
     constant : float
-        c_0 of the condition: measured (`NoClippingRatios.constant`) or `generative_constant`.
+        c_0 of the condition: `NoClippingRatios.constant` or `generative_constant`.
     features, steps : int
         p and T.
     step_size, rho, failure, label_noise_std : float

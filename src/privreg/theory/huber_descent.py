@@ -23,16 +23,16 @@ def privacy_covariance(
     start_covariance: FloatArray,
     curvature_noise: float = 0.0,
 ) -> FloatArray:
-    r"""Second moment of the last iterate about the minimiser, due to private noise and the start.
+    r"""Second moment of the last iterate about the minimiser, due to noise and the starting error.
 
     .. math::
         V_t = (I - S_t A) V_{t-1} (I - S_t A)^\top + \lambda_t^2 S_t S_t^\top
         + \tfrac{s^2}2 S_t(\operatorname{tr}(V_{t-1}) I + V_{t-1}) S_t^\top
 
     A is the mean derivative of the clipped gradient, known up to `symmetric_noise` of standard
-    deviation s. S_t is step size times preconditioner, λ_t the noise of the mean gradient, and V_0
-    the second moment of the start's error. Directions that no step reaches keep V_0. This is
-    brown2024, equation (18), with one matrix and one noise per step; exact for a linear gradient.
+    deviation s. S_t is step size times preconditioner, λ_t the standard deviation of the gradient's
+    noise, V_0 the second moment of the start's error. Directions that no step reaches keep V_0.
+    brown2024, equation (18), has one S and one λ for all steps. Exact for linear gradients.
     """
     matrices, noise = np.asarray(step_matrices), np.asarray(gradient_noise_stds)
     covariance, identity = start_covariance, np.eye(len(curvature))
@@ -57,9 +57,9 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
         B = \mathbb E[\mathbf x\mathbf x^\top\,\mathrm{clip}(r, \pm w)^2],
         \qquad w = \gamma/\|\mathbf x\|
 
-    A curvature A of condition number 4.5e15 or more is refused: rounding would give a singular
-    matrix a meaningless inverse. Source: Huber (1967). These widths are those of Schweppe's
-    generalised M-estimators.
+    r is the residual, γ the clipping norm. A curvature A of condition number 4.5e15 or more is
+    refused: a singular matrix would get a meaningless inverse by rounding. Source: Huber (1967).
+    The widths w are those of Schweppe's generalised M-estimators.
     """
     if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
         raise ValueError("curvature must be invertible, got a singular matrix")
@@ -68,12 +68,12 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
 
 
 def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
-    """Step sizes 1, ..., 1, then 1, 1/2, ..., 1/K: the last iterate averages K Newton steps."""
+    """Step sizes: `warm_up_steps` ones, then 1, 1/2, ..., 1/K, which average K Newton steps."""
     return np.concatenate([np.ones(warm_up_steps), 1.0 / np.arange(1, final_steps + 1)])
 
 
 def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
-    r"""Quantile c of |N(t, 1)|: half-width in standard errors of an interval for a bias up to t.
+    r"""Quantile c of |N(t, 1)|: half-width, in standard errors, of an interval for biases up to t.
 
     .. math:: \Phi(c - t) - \Phi(-c - t) = \ell
 
@@ -120,8 +120,8 @@ class Shrunk(NamedTuple):
 def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generator) -> FloatArray:
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
-    Its diagonal has standard deviation s, other entries s/√2, and uᵀEu has s for every unit vector
-    u. This is the noise of the Gaussian mechanism for symmetric matrices and the Frobenius norm.
+    Diagonal entries have standard deviation s, as has uᵀEu for any unit vector u; others have s/√2.
+    The Gaussian mechanism adds E to symmetric matrices of known Frobenius sensitivity.
     """
     normals = standard_normal(rng, (dimension, dimension))
     return noise_std * (normals + normals.T) / 2
@@ -130,22 +130,22 @@ def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generato
 def shrink_to_identity(
     noisy: FloatArray, *, noise_std: float, scale: float | None = None
 ) -> Shrunk:
-    """`shrink_to` with a multiple of the identity as target; by default the diagonal's mean."""
+    """Shrink a noisy matrix to `scale` times the identity, by default the mean of its diagonal."""
     p = len(noisy)
     centre = np.trace(noisy) / p if scale is None else scale
     return shrink_to(centre * np.eye(p), noisy, noise_std=noise_std)
 
 
 def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shrunk:
-    r"""Linear shrinkage of a noisy matrix toward a target if the noise is known.
+    r"""Linear shrinkage of a noisy matrix Y toward a target T, for known noise.
 
     .. math::
         \hat M = T + \omega (Y - T), \qquad
         \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
 
     where Y = M + E, with E of `symmetric_noise`. The mean squared Frobenius norm of E is
-    s²p(p+1)/2. ω estimates the weight of least mean squared error (Ledoit and Wolf, 2004, but with
-    known noise).
+    s²p(p+1)/2. The weight ω estimates that of least mean squared error, as in Ledoit and Wolf
+    (2004), but with known noise.
     """
     p = len(noisy)
     deviation = noisy - target
@@ -161,19 +161,19 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
 
 
 def floored(matrix: FloatArray, floor: ArrayLike) -> FloatArray:
-    """Symmetric matrix with eigenvalues, in ascending order, raised to the entries of `floor`."""
+    """Raise the eigenvalues of a symmetric matrix, in ascending order, to `floor` or more."""
     values, vectors = np.linalg.eigh(matrix)
     raised: FloatArray = (vectors * np.maximum(values, floor)) @ vectors.T
     return raised
 
 
 def inverse_root(matrix: FloatArray, *, floor: float) -> FloatArray:
-    """Inverse root of a symmetric matrix with eigenvalues raised to a floor."""
+    """Inverse square root of a symmetric matrix after its eigenvalues are raised to `floor`."""
     values, vectors = np.linalg.eigh(matrix)
     root: FloatArray = (vectors / np.sqrt(np.maximum(values, floor))) @ vectors.T
     return root
 
 
 def noise_edge(dimension: int, *, noise_std: float) -> float:
-    """Edge s √(2p) of the spectrum of `symmetric_noise` for large p."""
+    """Upper edge s √(2p) of the spectrum of `symmetric_noise` for large p."""
     return float(noise_std * np.sqrt(2.0 * dimension))

@@ -1,17 +1,17 @@
 r"""Private one-pass SGD with shaped noise: excess risk, bounds and rates (anon2024).
 
 `sgd_risk` and `private_risk` are exact for Gaussian features, in the eigenbasis of their covariance
-H. With mean gradients H(w - w*) in place of sampled ones, the iterates are linear in the noise in
-each direction. The noise then adds to :math:`\bar w_N = \frac1N\sum_{t<N} w_t` the excess risk
+H. If mean gradients H(w - w*) replace sampled ones, the iterates are linear in the noise in each
+direction. The excess risk of :math:`\bar w_N = \frac1N\sum_{t<N} w_t` due to noise N(0, σ²Σ) is
 
 .. math:: P = \frac{\sigma^2}{2}\sum_i\lambda_i\Sigma_{ii}\Big(\frac\eta N\Big)^2 V(\eta\lambda_i)
 
 where η²V is the variance that unit white noise gives to the sum of the iterates. The paper bounds P
-as if the noise of different steps were independent; the three factors V here are exact.
+as if the noise of different steps were independent; the three factors V of this module are exact.
 
-The paper states its bounds up to constants and powers of log N. Here the constants and powers are
-set to 1, so that only slopes, orders and ratios are meaningful. For exponential decay, logarithms
-are negligible only from N = 1e60 on. Horizons Nη from 1e-100 to 1e112 are therefore allowed.
+The paper states its bounds up to constants and powers of log N. These factors are set to 1 here, so
+that only slopes, orders and ratios are meaningful. For exponentially decaying eigenvalues,
+logarithms are negligible only from N = 1e60 on, so horizons Nη from 1e-100 to 1e112 are allowed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 
 class RiskParts(NamedTuple):
-    """Mean excess risk of the average iterate, split by cause, and in total."""
+    """Mean excess risk of the average iterate: its parts by cause, and their sum."""
 
     bias: float
     label_noise: float
@@ -70,17 +70,17 @@ def sgd_risk(
 
     .. math:: \frac1{2N^2}\sum_i\lambda_i\sum_{t<N} m_{t,i}\Big(1 + 2\sum_{k=1}^{N-1-t}\rho_i^k\Big)
 
-    where m_{t,i} is the second moment of w_t - w* in direction i, and ρ = 1 - ηλ. The risk is
-    infinite if the step is so large that m overflows.
+    where m_{t,i} is the second moment of w_t - w* in direction i, and ρ_i = 1 - ηλ_i. The risk
+    is infinite if the step is so large that m overflows.
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ of the features' covariance, at least 0.
+        Eigenvalues λ of the features' covariance, at least 0.
     target : array_like, shape (d,)
         w* in the eigenbasis; the start is 0.
     label_noise_std : float
-        σ_ζ; may be 0.
+        Standard deviation σ_ζ of the label noise; may be 0.
     step_size : float
         η.
     sample_size : int
@@ -118,20 +118,20 @@ def private_risk(
     sample_size: int,
     decoder: ArrayLike | None = None,
 ) -> float:
-    """Mean excess risk that shaped private noise adds to the average, without clipping.
+    """Mean excess risk that shaped private noise adds to the average iterate, without clipping.
 
-    The risk is infinite if the second moment overflows.
+    The risk is infinite if the second moment of the iterates overflows.
 
     Parameters
     ----------
     eigenvalues, step_size, sample_size
         As in `sgd_risk`.
     covariance : array_like, shape (d,)
-        Σ_ii in the eigenbasis, at least 0; only the diagonal enters.
+        Diagonal Σ_ii of the noise's shape in the eigenbasis, at least 0; the rest has no effect.
     noise_std : float
-        σ, noise multiplier times clip norm; may be 0.
+        σ, the noise multiplier times the clipping norm; may be 0.
     decoder : array_like, shape (steps,), optional
-        β of Toeplitz-correlated noise, as in `toeplitz_factor`; tree noise by default.
+        β of Toeplitz-correlated noise, as in `toeplitz_factor`; tree aggregation by default.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape, std = _noise(lam, covariance, noise_std)
@@ -154,13 +154,13 @@ def private_risk(
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""Factor V of tree aggregation, from 0 to about N² log₂ N, in O(log N) operations.
+    r"""Factor V of tree aggregation, between 0 and about N² log₂ N, in O(log N) operations.
 
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda
 
-    where the left child of height j and number b is used for prefixes of
-    t ∈ [2^j (2b+1), 2^(j+1) (b+1) - 1] steps with t < N.
+    where the nodes are left children. The one of height j and number b is in use for prefixes of
+    t steps with 2^j (2b+1) ≤ t < 2^(j+1) (b+1) and t < N.
 
     Parameters
     ----------
@@ -197,8 +197,8 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
-    It takes O(log N) operations, by doubling sums of positive terms. A closed form would lose
-    digits if Nηλ is small.
+    The sum of positive terms is built up by doubling, in O(log N) operations. A closed form would
+    lose digits for small Nηλ.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     shrinkage, sample_size
         As in `tree_factor`.
     decoder : array_like, shape (steps,)
-        β of `privreg.noise.toeplitz`, N - 1 coefficients or more; 1, 0, 0, ... is
+        β of `privreg.noise.toeplitz`, at least N - 1 coefficients; 1, 0, 0, ... gives
         `independent_factor`.
 
     Source
@@ -281,7 +281,7 @@ def privacy_error(
 class PowerLawDecay:
     r"""Infinitely many eigenvalues :math:`\lambda_i = i^{-r}`.
 
-    The `exponent` r is more than 1, so that the trace is finite, and at most 100.
+    The `exponent` r is at most 100; it is more than 1, so that the trace is finite.
 
     Examples
     --------
@@ -311,11 +311,11 @@ class PowerLawDecay:
         return k + ((k + 1) ** self.exponent <= horizon) - (k**self.exponent > horizon)
 
     def tail_sum(self, cutoff: FloatArray) -> FloatArray:
-        """Sum of λ_i over i > k."""
+        """Sum of λ_i over i > k, with k the `cutoff`."""
         return np.asarray(zeta(self.exponent, cutoff + 1))
 
     def shaped_trace(self, horizon: float) -> float:
-        """tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i); `effective_dimension` approximates it."""
+        """Trace tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), about the `effective_dimension`."""
         a = float(horizon)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
@@ -337,7 +337,7 @@ class PowerLawDecay:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i from 1, as `PowerLawDecay`.
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i ≥ 1; methods of `PowerLawDecay`.
 
     Examples
     --------
@@ -444,7 +444,7 @@ def designed_bound(
 
     Source
     ------
-    anon2024, Corollary 4.5 with its penalty at M/(Nη); equation (B.16) for the fourth power.
+    anon2024, Corollary 4.5 with its penalty at M/(Nη). D³ comes from ψ⁴ in equation (B.16).
     """
     return _bound(decay, sample_size, step_size, noise_multiplier, designed=True)
 
@@ -462,8 +462,8 @@ def general_bound(
 ) -> BoundParts:
     r"""Risk bound for any Σ with the eigenvectors of H, minimised over the cutoff k ≥ 1.
 
-    With Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞}, R = H_{0:k}^{-1} + N²η²H_{k:∞} and
-    Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ, and features of scale σ_z = 1,
+    For features of scale σ_z = 1, let Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞},
+    R = H_{0:k}^{-1} + N²η²H_{k:∞} and Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ. The bound is
 
     .. math::
         \frac{\|w^*\|^2_{H_{0:k}^{-1}}}{\eta^2N^2} + \|w^*\|^2_{H_{k:\infty}}
@@ -477,7 +477,7 @@ def general_bound(
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
-        λ, non-increasing.
+        Eigenvalues λ of H, non-increasing.
     target : array_like, shape (d,)
         w* in the eigenbasis; the start is 0.
     covariance : array_like, shape (d,)
@@ -487,7 +487,7 @@ def general_bound(
     step_size : float
         η.
     noise_multiplier, clip_norm, label_noise_std : float
-        τ, ψ_max and σ_ζ; may be 0.
+        τ, ψ (the paper's ψ_max) and σ_ζ; each may be 0.
 
     Source
     ------
@@ -540,8 +540,8 @@ def minimise_over_step_size(
 ) -> Minimum:
     """Least value of a bound among step sizes from 1/N to 1.
 
-    The floor in k* makes bounds jump, so no derivative is used. The search takes 600 steps on a
-    logarithmic grid, then two finer grids around the best step.
+    The search takes 600 steps on a logarithmic grid, then two finer grids around the best step. It
+    uses no derivative: the cutoff k* is a whole number, so that bounds jump.
     """
     least = 1 / sample_size
     low, high = np.log(least), 0.0
@@ -566,7 +566,7 @@ def fitted_exponent(sample_sizes: ArrayLike, values: ArrayLike) -> float:
 
 
 def nonprivate_exponent(decay: Number) -> Number:
-    """Exponent x in the excess risk Õ(N^-x) of SGD without privacy, r/(1+r) (Table 1)."""
+    """Exponent x = r/(1+r) in SGD's risk Õ(N^-x) without privacy, for λ_i = i^-r (Table 1)."""
     return _checked_decay(decay) / (1 + decay)
 
 
@@ -599,7 +599,7 @@ def identity_threshold(decay: Number) -> Number:
 
 
 def designed_threshold(decay: Number) -> Number:
-    """As `identity_threshold` for Σ = H + I/(Nη): max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
+    """As `identity_threshold`, for Σ = H + I/(Nη): max(1/(1+r), (r-1)/(2+2r)) (Corollary 4.6)."""
     _checked_decay(decay)
     return max(1 / (1 + decay), (decay - 1) / (2 + 2 * decay))
 
@@ -612,10 +612,10 @@ def _checked_decay(decay: Number) -> Number:
 def switch_points() -> dict[str, Fraction]:
     """Integer decay exponents r at which two rates are equal, so that their order changes.
 
-    `better`: the designed Σ's exponent passes that of Σ = I at constant ε. `branch` and
-    `threshold`: the maximum in `designed_exponent` at constant ε, and in `designed_threshold`,
-    changes branch. `threshold_better`: `designed_threshold` falls below `identity_threshold`.
-    `better` is in Section 4.2 (r ≥ 2); the others follow from Corollaries 4.4 and 4.6.
+    `better`: at constant ε the designed Σ's exponent passes that of Σ = I (Section 4.2: r ≥ 2).
+    `branch`: at constant ε the maximum in `designed_exponent` changes branch. `threshold`: the
+    maximum in `designed_threshold` changes branch. `threshold_better`: `designed_threshold` falls
+    below `identity_threshold`. The last three points follow from Corollaries 4.4 and 4.6.
     """
 
     def first(gap: Callable[[Fraction], Fraction]) -> Fraction:

@@ -2,7 +2,7 @@ r"""Bounds on the excess risk of Noisy-FTRL, with their constants.
 
 For linear regression all functions bound the excess risk
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the paper's equation (8), half of
-the quantity in Appendix C; `stationary` is exact. `SectorProgram` is for convex functions.
+the quantity in Appendix C. Module `stationary` is exact. `SectorProgram` is for convex functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ LARGEST = 1e8
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
-    r"""Trace divided by largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
+    r"""Ratio of trace to largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
 
     Source
     ------
@@ -66,7 +66,7 @@ def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
 
     Source
     ------
-    choquettechoo2024, the proof of Property C.3, which states the looser 3 tr H.
+    choquettechoo2024, the proof of Property C.3; the property states the looser 3 tr H.
     """
     values = checked_eigenvalues(eigenvalues, least=0)
     return float(2.0 * values.max() + values.sum())
@@ -86,7 +86,7 @@ def stationary_upper_bound(
         \big(1+(1-r)^{-2}\big)\eta R^2\zeta^2
         + \big(1+3(1-r)^{-2}\big)\eta\sigma^2\sum_jc_j,\qquad r=\sqrt{\eta R^2}
 
-    with R² of `fourth_moment_bound` and :math:`\sum_jc_j=\langle\beta,T\beta\rangle`.
+    with R² of `fourth_moment_bound`; the paper writes :math:`\langle\beta,T\beta\rangle` for Σ c_j.
 
     Parameters
     ----------
@@ -97,11 +97,11 @@ def stationary_upper_bound(
 
     Notes
     -----
-    The bound is loose: 65 times the exact value, for example, for λ_k = 1/k, d = 128, η = 0.02.
+    The bound is loose: for λ_k = 1/k, d = 128 and η = 0.02 it is 65 times the exact value.
 
     Source
     ------
-    choquettechoo2024, Theorem C.14, for F with the factor ½. The printed text omits the root of
+    choquettechoo2024, Theorem C.14, with F as in equation (8). The printed text omits the root of
     ηR².
     """
     values, eta, moment = _contracting(eigenvalues, step_size)
@@ -136,8 +136,8 @@ def stationary_lower_bound(
     Source
     ------
     choquettechoo2024, Theorem C.18, halved: the paper prints a bound on
-    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). For the F of equation (8) the
-    printed bound is false at small steps, where the exact excess risk tends to half of it.
+    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). As a bound on the F of equation (8)
+    it is false for small step sizes, at which the exact excess risk tends to half of it.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -163,7 +163,7 @@ def universal_lower_bound(
     eigenvalues, step_size, label_noise_std
         λ, η and ζ as in `stationary_lower_bound`.
     noise_multiplier, clip_norm : float
-        z = :math:`1/\sqrt{2\rho}`, the noise's standard deviation divided by the sensitivity γG;
+        z = :math:`1/\sqrt{2\rho}`, the noise's standard deviation divided by its sensitivity γG;
         and G, the largest change of a gradient by one record. Both may be 0.
 
     Source
@@ -200,8 +200,8 @@ def transient_bound(
     eigenvalues, step_size
         λ and η as in `stationary_upper_bound`.
     initial_risk, stationary_risk : float
-        Excess risks F_0 of the start and F_∞ of the limit, at least 0. F_∞ is for noise at the
-        limiting sensitivity from the first step on.
+        Excess risks F_0 of the start and F_∞ of the limit, at least 0. From the first step on, the
+        noise must be calibrated to the limiting sensitivity.
 
     Source
     ------
@@ -241,25 +241,25 @@ class ConvexBound:
 
 
 class SectorProgram:
-    r"""Convex program for one step size and one condition number; it serves many correlations.
+    r"""Convex program that bounds the excess risk for one step size and any correlation.
+
+    It minimises, over the multiplier Λ that determines ψ, the bound
 
     .. math:: \frac{Ld}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega
 
-    is minimised over the multiplier Λ, which determines ψ.
-
     Parameters
     ----------
     strong_convexity, smoothness : float
-        μ ≤ L.
+        μ and L, with μ ≤ L.
     step_size : float
         η, less than 2/L, since a quadratic diverges at 2/L; ημ must be at least 1e-10.
     lags : int
         Longest lag of the multiplier.
     multiplier : {"sound", "printed"}
         "sound": :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, valid for the
-        gradient of every convex function. "printed": the sum with a plus, which is not valid: for
-        the scalar gradient max(x, 0) and the signal 1, -1, 1, -1, ... inequality (91) fails. In
+        gradient of every convex function. "printed": with a plus before the sum, which is not
+        valid: inequality (91) fails for the gradient max(x, 0) and the signal 1, -1, 1, -1, ... In
         both cases λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
         Frequencies per octave; with 24 the error is about 1e-5.
@@ -267,7 +267,7 @@ class SectorProgram:
     Source
     ------
     choquettechoo2024, Theorems 3.1 and E.1, with ψ in units of η². The sound sign is that of Zames
-    and Falb; the paper's other reading makes a general gradient odd.
+    and Falb; the printed sign would need an odd gradient.
     """
 
     def __init__(
@@ -328,7 +328,7 @@ class SectorProgram:
         Parameters
         ----------
         start : array_like, shape (n,)
-            First |B|², as in `bound`.
+            Initial |B|², as in `bound`.
         tolerance : float
             Relative decrease of the bound per round below which the search stops.
         most_rounds : int
@@ -371,7 +371,7 @@ class SectorProgram:
 def quadratic_envelope(
     frequencies: ArrayLike, *, strong_convexity: float, smoothness: float, step_size: float
 ) -> FloatArray:
-    r"""Largest response of a quadratic in the sector, which is a lower bound on every valid ψ.
+    r"""Largest response of a quadratic with curvature from μ to L: a lower bound on every valid ψ.
 
     .. math:: \max_{\mu\le h\le L}\frac{\eta^2}{|1-\eta h-e^{i\omega}|^2}
 
@@ -380,7 +380,7 @@ def quadratic_envelope(
     frequencies : array_like, shape (...)
         ω; may be empty.
     strong_convexity, smoothness : float
-        μ ≤ L.
+        μ and L, with μ ≤ L.
     step_size : float
         η, with ημ at least 1e-20 and ηL at most 1.
     """
@@ -404,7 +404,7 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, floa
 
 
 class Sector(NamedTuple):
-    """The sector inequality at n frequencies: matrices from λ to x and y, and its coefficients."""
+    """Sector inequality αx + βy > 1 at n frequencies; `real` and `imaginary` map λ to x and y."""
 
     real: FloatArray
     imaginary: FloatArray
@@ -426,13 +426,13 @@ class Sector(NamedTuple):
 
 
 def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, float]:
-    r"""Multiplier of least cost, and the largest share of this cost that another could save.
+    r"""Multiplier of least cost, and the largest share of this cost that another one could save.
 
-    With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. Newton's steps
-    minimise t times the cost Σ c ψ, c = `load`, less the logarithms of the constraints λ_s > 0 and
-    :math:`\sum_{s\ne0}\lambda_s<\lambda_0`; they are the same in any units of λ and of the
-    frequencies. At the minimum for t, the cost exceeds the least by at most the number of
-    constraints over t (Boyd and Vandenberghe, 2004, Section 11.2).
+    With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. The cost is
+    Σ c ψ with c = `load`. Newton's method minimises t times the cost less the logarithms of the
+    slacks in λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps are the same in any
+    units of λ and the frequencies. At the minimum for t, the cost exceeds the least by at most the
+    number of constraints divided by t (Boyd and Vandenberghe, 2004, Section 11.2).
     """
     least = float(sector.alpha.min())
     if least <= 0:

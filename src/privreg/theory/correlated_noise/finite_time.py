@@ -1,7 +1,7 @@
 """Excess risk of Noisy-FTRL after a given number of steps, and the best step size.
 
 The noise is calibrated to the sensitivity over the steps that are run. Nothing is clipped:
-gradients are assumed to have norm at most `clip_norm`, as on the event in the paper's Section 2.3.
+gradients are assumed to have norm at most `clip_norm`, as in the event of the paper's Section 2.3.
 The paper's step sizes need impractically many steps; these curves hold for any number of steps.
 """
 
@@ -39,10 +39,10 @@ class ErrorCurve:
     Attributes
     ----------
     initial : ndarray, shape (steps + 1,)
-        Part from the start's error; set to 0 once it is less than 1e-280 of its first value.
+        Part due to the start's error; set to 0 once it is less than 1e-280 of its first value.
     private, label : ndarray, shape (steps + 1,)
-        Parts from private noise with a white source of standard deviation 1, and from label noise
-        of standard deviation 1. Multiply each part by the true variance.
+        Parts due to private noise whose white noise w has standard deviation 1, and due to label
+        noise of standard deviation 1. Multiply each part by the true variance.
     """
 
     initial: FloatArray
@@ -65,7 +65,7 @@ def error_curve(
     steps: int,
     initial_error: ArrayLike | None = None,
 ) -> ErrorCurve:
-    r"""Excess risk at every step in O(steps × d), for any Toeplitz correlation.
+    r"""Excess risk at every step for any Toeplitz correlation, in O(steps × d) operations.
 
     .. math::
         s_j(t+1) = (1-2\eta\lambda_j+2\eta^2\lambda_j^2)\,s_j(t)
@@ -141,8 +141,8 @@ def tune_step_size(
     correlations : callable
         `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Noise deviation divided by sensitivity, that is 1/√(2ρ); largest change of a gradient by one
-        record; standard deviation of the label noise. Each may be 0.
+        Standard deviation of the noise divided by its sensitivity, that is 1/√(2ρ); largest change
+        of a gradient by one record; standard deviation of the label noise. Each may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 
@@ -211,7 +211,7 @@ def damped_noise(damping_rate: float) -> Correlations:
     Parameters
     ----------
     damping_rate : float
-        r, at least 0; the paper takes λ_d.
+        r, at least 0; the paper takes the least eigenvalue λ_d.
     """
 
     def correlation(steps: int, step_size: float) -> Correlation:

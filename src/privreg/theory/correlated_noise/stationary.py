@@ -44,7 +44,7 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 @dataclass(frozen=True, eq=False)
 class StationaryNoise:
-    r"""Correlated noise with a white source of unit variance; made by the class methods.
+    r"""Correlated noise, made from white noise of unit variance; use the class methods.
 
     .. math::
         \gamma_\infty^2 = \frac1{2\pi}\int_{-\pi}^{\pi}\frac{d\omega}{|B(\omega)|^2},\qquad
@@ -56,7 +56,7 @@ class StationaryNoise:
     squared_sensitivity : float
         γ² in the limit of many steps, more than 0; may be `inf`.
     power : callable
-        Even function ω → |B(ω)|², from array to array.
+        Even function ω → |B(ω)|², the power of β at frequency ω, from array to array.
     variance_law : callable
         Function c, called by `relative_variance`.
 
@@ -86,7 +86,7 @@ class StationaryNoise:
     def damped_square_root(cls, damping: float) -> StationaryNoise:
         r"""ν-FTRL, :math:`|B|^2 = |1-\nu-e^{i\omega}|`; ν = η is optimal for mean estimation.
 
-        At ν = 0, the square root of the prefix sums, the sensitivity is infinite.
+        ν = 0 gives the square root of the matrix of prefix sums, whose sensitivity is infinite.
 
         Examples
         --------
@@ -108,7 +108,7 @@ class StationaryNoise:
     def damped_anti_pgd(cls, damping: float) -> StationaryNoise:
         r"""β = (1, -(1-ν), 0, ...): :math:`\gamma^2 = 1/(\nu(2-\nu))`, c(b) = ν² + 2(1-ν)b.
 
-        At ν = 0, anti-PGD, the sensitivity is infinite.
+        ν = 0 gives anti-PGD, whose sensitivity is infinite.
 
         Source
         ------
@@ -144,7 +144,7 @@ def stationary_error(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
 ) -> StationaryError:
-    r"""Excess risk in the limit of many steps, in closed form; infinite from `stability_limit` on.
+    r"""Excess risk in the limit of many steps; infinite for `step_size` from `stability_limit` on.
 
     .. math::
         q = \frac{\frac\eta2\sum_j\frac{\zeta^2\lambda_j+\sigma^2c_j}{1-\eta\lambda_j}}
@@ -170,7 +170,7 @@ def stationary_error(
 
     Notes
     -----
-    Gaussian features satisfy, with the error's second moments S, :math:`\mathbb E[xx^\top Sxx^\top]
+    For the error's second moments S, Gaussian features satisfy :math:`\mathbb E[xx^\top Sxx^\top]
     = 2HSH + \mathrm{tr}(HS)H`. Noise correlated with the iterate enters only through its
     conditional mean, which follows the averaged dynamics. The formula is the fixed point of
 
@@ -207,10 +207,10 @@ def stationary_error(
 def stability_limit(eigenvalues: ArrayLike) -> float:
     r"""Least step size at which the squared error grows without bound, about 2/tr H.
 
+    The recursion of the second moments contracts if and only if
+
     .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
         \eta\lambda_1 < 1
-
-    holds if and only if the recursion of the second moments contracts.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
 
 
 def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
-    r"""Standard deviation of white noise w with which all iterates together spend a budget.
+    r"""Standard deviation of the white noise w if all iterates together spend a given budget.
 
     .. math:: \sigma = \gamma\Delta/\sqrt{2\rho},\qquad \Delta = G \text{ or } 2G
 
@@ -236,11 +236,11 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
     Parameters
     ----------
     squared_sensitivity : float
-        γ² of the inverse of the whole coefficient matrix, more than 0; or `inf`.
+        γ² of the encoder, the inverse of the matrix of all coefficients β; may be `inf`.
     clip_norm : float
         Clipping norm G.
     budget : Budget
-        Budget; its neighbouring relation determines Δ: 2G for replace-one, G otherwise.
+        Total budget ρ. Its neighbouring relation gives Δ: 2G for replace-one, G otherwise.
 
     Source
     ------
@@ -260,7 +260,7 @@ def stationary_excess_risk(
     gradient_noise_std: ArrayLike,
     sample_std: ArrayLike = 0.0,
 ) -> FloatArray:
-    r"""Excess risk of mean estimation in the limit of many steps, `inf` for infinite noise.
+    r"""Excess risk of mean estimation in the limit of many steps; `inf` for infinite noise.
 
     .. math:: \tfrac12\mathbb E(\theta-\mathbb Ez)^2
         = \frac{\eta}{2(2-\eta)}\big(\sigma^2c(\eta) + \operatorname{Var}z\big)
@@ -270,7 +270,7 @@ def stationary_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, at least 1e-20 and at most 1; may be empty, as may the standard deviations.
+        η, from 1e-20 to 1. All three arrays may be empty.
     noise : StationaryNoise
         Correlation of the noise.
     gradient_noise_std : array_like, shape (...)
@@ -291,21 +291,20 @@ def stationary_excess_risk(
 def least_private_excess_risk(
     step_size: ArrayLike, *, noise_multiplier: float, clip_norm: float = 1.0
 ) -> FloatArray:
-    r"""Least excess risk that private noise of any correlation adds.
+    r"""Excess risk that private noise with the optimal correlation adds in mean estimation.
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    `toeplitz.mean_estimation_optimal` attains it. K(k) is the complete elliptic integral of modulus
-    k. The noise multiplier z = :math:`1/\sqrt{2\rho}` is the ratio of the noise to the whole
-    release's sensitivity.
+    No correlation adds less; `toeplitz.mean_estimation_optimal` attains it. K(k) is the complete
+    elliptic integral of modulus k.
 
     Parameters
     ----------
     step_size : array_like, shape (...)
         η, at least 1e-20 and at most 1; may be empty.
     noise_multiplier, clip_norm : float
-        z, the noise's standard deviation divided by the sensitivity γG; and G, the largest change
-        of a gradient by one record. Both may be 0.
+        z = :math:`1/\sqrt{2\rho}`, the noise's standard deviation divided by the sensitivity γG of
+        the whole release; and G, the largest change of a gradient by one record. Both may be 0.
 
     Source
     ------
@@ -326,7 +325,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
     The ratio is in (0, 1] and increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps
-    to 1 at η = 1. At η = 1 the next gradient alone cancels the noise of the last step.
+    to 1 at η = 1. At η = 1 the next gradient cancels the noise of a step without any correlation.
 
     Examples
     --------
@@ -335,8 +334,8 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
 
     Source
     ------
-    choquettechoo2024, Figure 1 (left). Its caption promises orders of magnitude at η → 1 too, which
-    the theorem's own formula excludes.
+    choquettechoo2024, Figure 1 (left). Its caption also promises a gain of orders of magnitude as
+    η → 1. The formula above, from Theorem 2.1, excludes this.
     """
     eta = _rates("step_size", step_size)
     return np.asarray(eta * (2.0 - eta) * (inverse_distance_integral(eta) / (2.0 * pi)) ** 2)
@@ -392,7 +391,7 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
 
 
 def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
-    r"""Integral of a modulus over the square of another: elliptic integral of the third kind.
+    r"""Integral of one modulus divided by the square of another, in closed form.
 
     .. math::
         I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
@@ -406,12 +405,13 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
     Notes
     -----
-    Π is evaluated by Carlson's forms from p itself, never from 1 - n. For p > 1 it is evaluated
-    through N = 1 - k'²/p, with which every term is positive. At a = 0 the integral is elementary.
+    Π, the complete elliptic integral of the third kind, is evaluated by Carlson's forms from p, not
+    from 1 - n. For p > 1 it is evaluated through N = 1 - k'²/p, which makes every term positive. At
+    a = 0 the integral is elementary.
 
     Source
     ------
-    choquettechoo2024, equation (49) and Lemma F.16 (the printed k and α² take the modulus).
+    choquettechoo2024, equation (49) and Lemma F.16 (its second argument of Π is the modulus k).
     """
     a = _rates("numerator_rate", numerator_rate, least=0)
     _rates("numerator_rate", a[a > 0])
@@ -443,9 +443,9 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
 
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
-    r"""Quadrature over a period, for even functions with finest details of a given width at 0.
+    r"""Quadrature over a period, for even functions whose finest detail lies at 0.
 
-    The first Gauss-Legendre panel is half as wide; the edges of the others are geometric up to π.
+    The first Gauss-Legendre panel is half as wide as this detail; other edges are geometric to π.
 
     Parameters
     ----------
@@ -468,21 +468,21 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
 
 
 def checked_eigenvalues(eigenvalues: ArrayLike, *, least: float = LEAST) -> FloatArray:
-    """Eigenvalues λ, shape (d,)."""
+    """Check eigenvalues λ, shape (d,), and return them as an array."""
     return require_array("eigenvalues", eigenvalues, shape=(None,), least=least, most=MOST)
 
 
 def checked_spectrum(
     eigenvalues: ArrayLike, step_size: float, *, overshoots: bool = False
 ) -> tuple[FloatArray, float]:
-    """Eigenvalues λ, shape (d,), and step size η; ηλ is from 1e-20 to 1, or more on request."""
+    """Check eigenvalues λ, (d,), and step size η: ηλ from 1e-20 to 1, or more if `overshoots`."""
     values = checked_eigenvalues(eigenvalues)
     least, most = LEAST_RATE / values.min(), MOST if overshoots else 1.0 / values.max()
     return values, require_number("step_size", step_size, least=least, most=most)
 
 
 def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[float, float]:
-    """Standard deviations σ and ζ, which may be 0 or infinite."""
+    """Check standard deviations σ and ζ, which may be 0 or infinite."""
     sigma, zeta = require_scales(
         zero=True,
         infinite=True,

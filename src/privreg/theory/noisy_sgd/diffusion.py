@@ -2,11 +2,11 @@
 
 Homogenised SGD is the diffusion
 
-    dX = -γ(t) ∇R(X) dt + γ(t) ((2 P(X) Σ + σ² I) / d)^{1/2} dB,    X_0 = x_0,
+    dX = -γ(t) ∇R(X) dt + γ(t) ((2 P(X) Σ + σ² I) / d)^{1/2} dB,    X_0 = x_0.
 
-which one-pass noisy SGD with d coordinates and step γ(k/d)/d follows at time t = k/d. If the risk
+One-pass noisy SGD with d coordinates and step size γ(k/d)/d follows it at time t = k/d. If the risk
 is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ. The
-mean risk also follows from Volterra equations. `mean_risk` gives the risk of the discrete steps.
+mean risk also solves Volterra equations. `mean_risk` gives the risk of the discrete algorithm.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class RidgeRegression(Immutable):
     target, initial : array_like, shape (m,)
         Ground truth and starting point x_0 in the eigenbasis, at most 1e12 in size.
     label_noise_std, ridge : float
-        Standard deviation ζ of the label noise and penalty δ, 0 or from 1e-12 to 1e12.
+        Standard deviation ζ of the label noise, and penalty δ; each is 0 or from 1e-12 to 1e12.
     multiplicities : array_like, shape (m,), optional
         Weights w from 1e-12 to 1e12; ones by default. Entry i stands for w_i coordinates with equal
         eigenvalue, target and start. For a limiting spectrum, w are quadrature weights times d.
@@ -89,7 +89,7 @@ class RidgeRegression(Immutable):
     minimiser : ndarray, shape (m,)
         Ridge solution λ x̃ / (λ + δ); equal to the start in directions without curvature.
     bias : ndarray, shape (m,)
-        Minimiser minus target, -δ x̃ / (λ + δ), computed without subtraction.
+        Minimiser minus target, computed as -δ x̃ / (λ + δ), without a subtraction.
 
     Source
     ------
@@ -155,7 +155,7 @@ class RidgeRegression(Immutable):
         return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Expected P under a law with this mean and variance per coordinate, (..., m) -> (...)."""
+        """Expected P if coordinates have mean `point` and this variance, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
@@ -179,11 +179,11 @@ class HomogenisedSGD(Computed):
         \dot V_i = -2\gamma A_iV_i + \tfrac{\gamma^2}d(2P_t\lambda_i+\sigma^2),\qquad
         P_t = P(m(t)) + \tfrac12\textstyle\sum_i w_i\lambda_iV_i
 
-    The mean has a closed form. The variances are solved once, over the distinct eigenvalues only,
-    by Radau collocation of order 23: each panel reduces to one linear system for the risk. Panels
-    are cut until the rate, its integral and the fastest decay are nearly polynomials on each.
-    Variances between nodes are interpolated with a relative error of about 1e-11. A law that needs
-    more than 1e6 panels is refused.
+    r is the minimiser of the problem, A the diagonal of its curvatures. The variances are solved
+    once, for distinct eigenvalues only, by Radau collocation of order 23: each panel reduces to one
+    linear system for the risk. Panels are cut until the rate, its integral and the fastest decay
+    are nearly polynomials on each. Variances between nodes are interpolated with a relative error
+    of about 1e-11. A law that needs more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -192,8 +192,8 @@ class HomogenisedSGD(Computed):
         Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral must be
         exact up to rounding.
     gradient_noise_std, horizon : float
-        Standard deviation σ of the noise on each coordinate of the gradient (may be 0), and last
-        time T = n/d.
+        Standard deviation σ of the noise on each coordinate of the gradient, which may be 0; and
+        last time T = n/d.
     minimum_panels : int
         Least number of panels; use more for a rate with a bump far shorter than a panel.
 
@@ -278,7 +278,7 @@ class HomogenisedSGD(Computed):
         return np.asarray(0.5 * (excess + self.problem.label_noise_std**2))
 
     def checked(self, time: ArrayLike, name: str = "time") -> FloatArray:
-        """Times in [0, horizon]."""
+        """Check that times are in [0, horizon]."""
         # A grid such as k/d may end one rounding error beyond the horizon.
         t = require_real(name, time, least=0, most=self.horizon * (1 + 1e-12))
         return np.minimum(t, self.horizon)
@@ -294,7 +294,7 @@ class Population(Immutable):
     Parameters
     ----------
     second_moment : array_like, shape (d, d)
-        Σ, not centred; symmetric and positive semidefinite, of entries up to 1e12.
+        Σ, not centred; symmetric and positive semidefinite, with entries up to 1e12.
     target : array_like, shape (d,)
         Ground truth x̃, at most 1e12 in size.
     label_noise_std : float
@@ -323,7 +323,7 @@ class Population(Immutable):
         """Regression problem in the eigenbasis of Σ, and this basis, shape (d, d).
 
         The penalty δ is `ridge`; the start x_0, shape (d,), is 0 by default. The basis has the
-        eigenvectors as columns: `vectors @ basis` are coordinates.
+        eigenvectors as columns: `vectors @ basis` gives coordinates in it.
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
@@ -369,7 +369,7 @@ def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
 def require_records(
     features: ArrayLike, labels: ArrayLike, dimension: int | None = None, of: str = ""
 ) -> tuple[FloatArray, FloatArray]:
-    """Features (n, d) and labels (n,) for use without clipping, at most 1e12 in size."""
+    """Check features (n, d) and labels (n,), at most 1e12 in size, for use without clipping."""
     rows = require_array(f"{of}features", features, shape=(None, dimension), **WITHIN)
     return rows, require_array(f"{of}labels", labels, shape=rows.shape[:1], **WITHIN)
 
@@ -390,9 +390,8 @@ def mean_risk(
         + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
         - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
 
-    for the mean μ and second moment q of the error x - x̃, step size η and kurtosis β. No limit is
-    taken. The features' coordinates are independent with mean 0, variance λ_i and fourth moment
-    βλ_i².
+    where μ is the mean and q the second moment of the error x - x̃. No limit is taken. The
+    coordinates of the features are independent with mean 0, variance λ_i and fourth moment βλ_i².
 
     Parameters
     ----------
@@ -400,8 +399,8 @@ def mean_risk(
     step_sizes : array_like, shape (n,)
         Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
     gradient_noise_std, kurtosis : float
-        Standard deviation σ of the gradient noise, which may be 0, and kurtosis β from 1 to 1e12:
-        3 for Gaussian features (which may be rotated freely), 9/5 for uniform features.
+        Standard deviation σ of the gradient noise, which may be 0; and kurtosis β from 1 to 1e12: 3
+        for Gaussian features (in any basis), 9/5 for uniform features.
 
     Source
     ------
@@ -453,8 +452,8 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     ----------
     problem : RidgeRegression
     rate, gradient_noise_std : float
-        Scaled rate γ = d η, which is 0 for the limit of small rates; and standard deviation σ of
-        the gradient noise, which may be 0.
+        Scaled rate γ = d η, where 0 gives the limit of small rates; and standard deviation σ of the
+        gradient noise, which may be 0.
 
     Source
     ------
@@ -502,8 +501,8 @@ def solve_volterra(
         R_t = R(X^{\rm gf}_{\Gamma(t)}) + \int_0^tG(t,s;A)P_sds + \int_0^tG'(t,s;A)ds
 
     with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
-    :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. In the
-    variable Γ(t) both integrals are convolutions, with γP and with σ²γ/2, for any schedule.
+    :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. As
+    functions of Γ(t), the integrals are convolutions with γP and σ²γ/2, for any schedule.
 
     Parameters
     ----------
@@ -605,9 +604,9 @@ def resolved_panels(
 ) -> FloatArray:
     r"""Edges of panels from 0 to the horizon that resolve a schedule, shape (panels + 1,).
 
-    Let a be the largest curvature, and f the growth of the risk in units of the integral of the
-    squared rate. Equal panels are cut until :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on
-    each. The collocation equations must also hold to 1e-13 for two known solutions, the integral Γ
+    The largest curvature is a = `fastest`; f = `feedback` is the risk's growth per unit of ∫γ².
+    Equal panels are cut until :math:`\max(2a, f\max\gamma)\,\Delta\Gamma \le 2` on each. The
+    collocation equations must also hold to 1e-13 for two known solutions, the integral Γ
     of the rate and :math:`e^{-2a\Gamma}`. Panels around a jump are halved to neighbouring doubles.
     """
     edges = np.linspace(0.0, horizon, minimum + 1)
@@ -687,7 +686,7 @@ def radau_nodes(stages: int) -> FloatArray:
 
 @cache
 def integration_matrix(stages: int) -> FloatArray:
-    """Matrix of Radau IIA: from values at the Radau nodes to integrals from 0 to each node."""
+    """Matrix of Radau IIA: it maps values at the Radau nodes to integrals from 0 to each node."""
     x = 2.0 * radau_nodes(stages) - 1.0
     values = legendre.legvander(x, stages - 1)
     integrals = np.column_stack(
@@ -697,9 +696,9 @@ def integration_matrix(stages: int) -> FloatArray:
 
 
 def interpolate(time: FloatArray, edges: FloatArray, values: FloatArray) -> FloatArray:
-    """Value of a panelwise polynomial, (..., g), given at each panel's left edge and Radau nodes.
+    """Evaluate a piecewise polynomial from values at each panel's left edge and Radau nodes.
 
-    The barycentric formula is stable, since Radau nodes are close to Chebyshev nodes.
+    The result has shape (..., g). For these nodes the barycentric formula is stable.
     """
     nodes = np.concatenate([[0.0], radau_nodes(values.shape[1] - 1)])
     flat = np.atleast_1d(time).ravel()

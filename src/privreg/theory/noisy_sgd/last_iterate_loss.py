@@ -1,4 +1,4 @@
-"""Divergence of the last iterate of noisy SGD: exact for a fixed order, and hidden-state bounds."""
+"""Rényi loss of noisy SGD's last iterate: exact for records in fixed order, bounds if shuffled."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ def fixed_order_divergence(
         C_k = (1-\eta_k\delta)I - \eta_ka_ka_k^\top
 
     Replacing the record changes the covariance by a matrix of rank four; only these four directions
-    are propagated. The cost is O(n d²) for all positions, and one factorisation per release.
+    are propagated. The cost is O(n d²) for all positions, plus one factorisation per release.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
-        Records in the order of use, one per step. Records, start and replacements are at most 1e12
-        in size.
+        Features and labels are in the order of use, one record per step. Records, start and
+        replacements are at most 1e12 in size.
     initial : array_like, shape (d,)
         Deterministic start.
     positions : array_like of int, shape (p,)
@@ -73,8 +73,8 @@ def fixed_order_divergence(
     -------
     ndarray, shape (r, p, 2)
         D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or an absolute
-        1e-9; others are refused. 0 if the release comes before the position; `inf` if the mixture
-        covariance is not positive definite.
+        1e-9; less accurate ones are refused. 0 if the release comes before the replaced step;
+        `inf` if the mixture covariance is not positive definite.
 
     Guarantee
     ---------
@@ -141,7 +141,7 @@ def shuffled_hidden_state_loss(
 
     with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
     of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for
-    steps that contract by L with Gaussian noise; it is never larger.
+    Gaussian noise and steps that contract by the factor L = 1 - ηλ; it is never the larger one.
 
     Parameters
     ----------
@@ -162,17 +162,17 @@ def shuffled_hidden_state_loss(
     Guarantee
     ---------
     Neighbours are replace-one, only the last iterate is released, and the records' order is
-    shuffled and secret. If, in addition, a step on any record contracts by the factor L = 1 - ηλ,
-    "contraction" holds by privacy amplification by iteration; "reconstruction" is never smaller,
+    shuffled and secret. If, in addition, every record's step contracts by the factor L,
+    "contraction" holds by privacy amplification by iteration. "reconstruction" is never smaller,
     and so holds too. Steps contract for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). A
-    clipped gradient is in general not that of such a loss: for clipped SGD both are comparisons,
-    not guarantees.
+    clipped gradient is in general not that of such a loss: for clipped SGD neither bound is a
+    guarantee; both serve only for comparison.
 
     Source
     ------
-    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b);
-    their theorem's text was not at hand. In their notation the noise is the square root of 2η
-    times σ', with σ'² = ησ²/2.
+    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b); their
+    theorem's text was not at hand. In their notation the noise ησ of a step is the square root of
+    2η times σ', with σ'² = ησ²/2.
     """
     records = require_count("records", records)
     counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))

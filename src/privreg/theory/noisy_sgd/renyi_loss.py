@@ -1,7 +1,7 @@
 """Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
 
-Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. That
-the diffusion approximates noisy SGD is a conjecture. No number bounds a mechanism over all
+Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. It is
+a conjecture that the diffusion approximates noisy SGD. No number bounds a mechanism over all
 neighbouring data sets. The diffusion's variance includes sampling noise of the other records, which
 an adversary may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
@@ -61,11 +61,11 @@ class ReleaseLoss:
     Attributes
     ----------
     loss : float
-        Larger of the two directions; `inf` if a divergence is infinite.
+        Larger loss of the two directions; `inf` if a divergence is infinite.
     by_direction : ndarray, shape (2,)
         Loss from the given to the replaced data set, and in the reverse direction.
     positions : ndarray, shape (p,)
-        Times s of the differing step: number of steps divided by d.
+        Times s of the differing step: the number of steps before it, divided by d.
     divergences : ndarray, shape (2, p)
         Divergence at each position, in both directions.
     """
@@ -99,7 +99,7 @@ def release_loss(
         x_{k+1} = x_k - \tfrac{\gamma(k/d)}d\big(a_k(a_k^\top x_k - b_k) + \delta x_k
         + \sigma z_k\big), \qquad z_k \sim N(0, I_d), \quad k = 0..n-1
 
-    without clipping. The law of a diffusion at time k/d approximates the law of x_k.
+    Nothing is clipped. The law of a diffusion at time k/d approximates the law of x_k.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def release_loss(
     order : float
         Rényi order α, more than 1. The divergence is infinite above some order.
     release : {"last", "average", "all"}
-        Last iterate, average of the iterates after each of `steps`, or all these iterates.
+        What is released: the last iterate, the average of the iterates after `steps`, or all these.
     steps : array_like of int, optional
         Ascending step counts in [1, n] after which iterates are taken. For "last" it is one number,
         n by default. The cost of "average" grows with the square of their number.
@@ -132,13 +132,13 @@ def release_loss(
         If True, records are visited in a random order, and the loss is that of a mixture over the
         position. If False, each record keeps its place.
     finest : float, optional
-        For the quadrature over positions: panel width next to 0 and to the release times; 1/d by
+        Panel width, next to 0 and to the release times, of the quadrature over positions; 1/d by
         default. It has no effect if records keep their places.
 
     Guarantee
     ---------
-    None: an approximation that rests on a conjecture, for one pair of records. It is no bound over
-    all neighbouring data sets. The diffusion's variance includes sampling noise of the other
+    None: an approximation that rests on a conjecture, for one pair of records, not a bound over all
+    neighbouring data sets. The diffusion's variance includes sampling noise of the other
     records, which an adversary may know.
 
     Examples
@@ -301,12 +301,12 @@ def iterates_divergence(
     ascending, shape (J,). No guarantee is given.
 
     By the Markov property only the last iterate Y before the differing step and the first iterate Z
-    after it matter. "exact" uses both. Since Y has the same law in both runs, D follows from
+    after it matter. "exact" uses both. Y has the same law in both runs, and Z is Z_1 or Z_2:
 
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
 
-    which is a Gaussian integral over the two residuals, since these are linear in Y. D is at least
+    This is a Gaussian integral over the two residuals, since these are linear in Y. D is at least
     the divergence of Z alone. With "paper", Y is dropped (the paper's claim that only the suffix
     counts), and the direction is reversed.
 
@@ -374,7 +374,7 @@ def shuffled_loss(
 
     Source
     ------
-    lin2025, equations (15), (21), (24) and Lemma C.3. Between the two terms (21) lacks the "+".
+    lin2025, equations (15), (21), (24) and Lemma C.3. Equation (21) lacks a "+".
     """
     order = require_number("order", order, above=1, most=MOST)
     masses = require_real("weights", weights, least=0)
@@ -408,9 +408,9 @@ def position_quadrature(
 ) -> tuple[FloatArray, FloatArray]:
     """Quadrature over positions up to the last release, with fine panels at 0 and before releases.
 
-    The loss changes within a few steps of position 0, where the state has no spread yet, and just
-    before each release. Between two such points, panels double in width from both ends; each has a
-    Gauss-Legendre rule. The loss grows with the square of the rate, so panels are halved until the
+    The loss changes fast within a few steps of position 0, where iterates have no spread yet, and
+    just before each release. Between two such points, panels double in width from both ends. The
+    loss grows with the square of the rate, so panels are halved until each panel's Gauss-Legendre
     rule integrates this square accurately.
 
     Parameters
@@ -420,12 +420,12 @@ def position_quadrature(
     finest, nodes_per_panel : float and int
         Largest width of the panels at the ends, such as 1/d, and number of nodes per panel.
     schedule : RateWithIntegral, optional
-        Rate; constant by default.
+        Scaled rate; constant by default.
 
     Returns
     -------
     positions, weights : ndarray, shape (p,)
-        The weights sum to the last time.
+        Positions of the nodes, and weights that sum to the last time.
     """
     released = _ascending(times, above=0, most=MOST)
     finest = require_scale("finest", finest)
@@ -483,7 +483,7 @@ def release_geometries(
 ) -> Iterator[ReleaseGeometry | None]:
     """`ReleaseGeometry` of the average of the iterates at `times`, for each position (p,).
 
-    It is None if every iterate is released before the position. Positions with the same earlier
+    It is None if every iterate is released before the position. Positions between the same two
     iterates are computed together, in arrays of moderate size.
     """
     require_choice("variant", variant, get_args(Variant))
@@ -509,7 +509,7 @@ def release_geometries(
 def pair_divergence(
     geometry: ReleaseGeometry, first: Record, second: Record, *, order: float
 ) -> float:
-    """D(first ‖ second) for a geometry, to a relative 1e-6 or an absolute 1e-9, or refused."""
+    """D(first ‖ second) to a relative 1e-6 or an absolute 1e-9; less accurate ones are refused."""
     pulls = [
         geometry.carry * features * (features @ geometry.mean - label)
         for features, label in (first, second)
@@ -626,7 +626,7 @@ def _ascending(times: ArrayLike, **bounds: float) -> FloatArray:
 
 
 def ascending_steps(name: str, steps: ArrayLike, *, most: int) -> NDArray[np.int64]:
-    """Steps of a run, strictly ascending."""
+    """Check that steps of a run are strictly ascending, from 1 to `most`."""
     wanted = np.atleast_1d(require_counts(name, steps, least=1, most=most))
     if wanted.ndim != 1 or wanted.size == 0 or np.any(np.diff(wanted) <= 0):
         raise ValueError(f"{name} must be ascending whole numbers, got {short(steps)}")

@@ -46,26 +46,26 @@ class WorstPair(NamedTuple):
 
 
 class PairSearch(Computed):
-    """Divergences over all ordered pairs of the given records, from their Gram matrices.
+    """Divergences of all ordered pairs of the given records, from their Gram matrices.
 
     A divergence depends on a pair only through weighted inner products of the two records. If Σ has
-    few distinct eigenvalues, these products are sums of Gram matrices that are formed once. A
-    divergence then costs O(1), whatever d is. Otherwise three matrix products are formed for each
-    time and position. Inner products of nearly parallel factors lose half their digits. If too few
-    are left, the pair is computed as by `average_divergence`, in O(d).
+    few distinct eigenvalues, these products are sums of Gram matrices that are formed once, and a
+    divergence costs O(1), whatever d is. Otherwise three matrix products are formed for each time
+    and position. Inner products of nearly parallel vectors lose half their digits. If too few
+    digits are left, the pair is computed as in `average_divergence`, in O(d).
 
     Parameters
     ----------
     law : HomogenisedSGD
         Law with noise and unit multiplicities.
     features : array_like, shape (n, d)
-        Records in the eigenbasis of Σ, at most 1e12 in size.
+        Features of the records in the eigenbasis of Σ, at most 1e12 in size.
     labels : array_like, shape (n,)
         Labels, at most 1e12 in size.
 
     Guarantee
     ---------
-    None: an approximation that rests on a conjecture, over observed pairs only.
+    None: the divergences are approximations that rest on a conjecture, for observed pairs only.
 
     Source
     ------
@@ -91,7 +91,7 @@ class PairSearch(Computed):
     def divergences(
         self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
     ) -> FloatArray:
-        """D(i ‖ j) of averaged iterates, (..., n, n), to a relative 1e-6 or an absolute 1e-9.
+        """D(i ‖ j) of averaged iterates, (..., n, n), accurate to a relative 1e-6 or absolute 1e-9.
 
         D is `inf` if the mixture covariance of the pair is not positive definite, or if double
         precision cannot decide this.
@@ -99,14 +99,14 @@ class PairSearch(Computed):
         Parameters
         ----------
         times : array_like, shape (J,)
-            Ascending times of the averaged iterates; one time for the last iterate.
+            Ascending times of the iterates to average; a single time for the last iterate.
         position : array_like, shape (...)
             Time of the differing step.
         order : array_like, shape (...)
             Rényi order, more than 1 and at most 1e12; its shape broadcasts with that of
             `position`.
         variant : {"exact", "paper"}
-            "paper" uses the printed covariance of an average, but not the reversed direction.
+            "paper" uses the printed covariance of an average, but not the printed direction.
 
         Warns
         -----
@@ -189,8 +189,8 @@ def candidate_records(
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
     Soon after the differing step, the gap between the means dominates the loss; later the gap
-    between the covariances does, which grows with the norms. In high dimension, features are nearly
-    orthogonal, so that pairs with the widest gap consist of records with the largest gradients.
+    between the covariances does. It grows with the norms. In high dimension, features are nearly
+    orthogonal, so that the pairs with the widest gap of means have the largest gradients.
 
     Parameters
     ----------
@@ -224,16 +224,16 @@ def pair_gradient_gap(
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
     If z is the mean of the iterate at the differing step and δ = 0, η times the proxy is the true
-    gap between the means. The paper's g has the vector of ones for z, and keeps δ. But δ has no
-    counterpart in the true gap, and makes the norm depend on the order of the pair.
+    gap between the means. The paper's g has the vector of ones for z, and keeps δ. The true gap
+    does not contain δ. With δ the norm depends on the order of the pair.
 
     Parameters
     ----------
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     reference : array_like, shape (..., d)
-        z, in the same basis as the features. All z together cost one matrix product. Features,
-        labels and z are at most 1e12 in size.
+        Points z, in the same basis as the features. All points together cost one matrix product.
+        Features, labels and points are at most 1e12 in size.
     ridge : array_like, shape (...)
         δ, from 0 to 1e12; its shape broadcasts to that of the references.
 
@@ -313,14 +313,14 @@ def pair_divergences(
 ) -> tuple[FloatArray, FloatArray]:
     r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
 
-    The weighted Gram matrices are `weights` (3, g) of `grams` (g, n, n): outer (carry with carry),
-    mixed and inner. With the pair's columns W over the root of the base, the mixture covariance is
+    The weighted Gram matrices, outer (carry with carry), mixed and inner, are sums of the `grams`
+    (g, n, n) with `weights` (3, g). With W_i = U_i / √base, the mixture covariance is
 
     .. math:: M = N + W_jBW_j^\top,\quad N = I + W_iAW_i^\top,\quad A = (1-\alpha)K_i,\;
         B = \alpha K_j,\qquad N^{-1} = I - W_iTW_i^\top,\quad
         T = (A^{-1}+G_{ii})^{-1} = \frac{A+\det A\;\mathrm{adj}\,G_{ii}}{\det(I+AG_{ii})}
 
-    so that, with :math:`S = W_j^\top N^{-1}W_j = G_{jj} - G_{ji}TG_{ij}`,
+    It follows, with :math:`S = W_j^\top N^{-1}W_j = G_{jj} - G_{ji}TG_{ij}`, that
 
     .. math:: \det M = \det(I+AG_{ii})\det(I+BS),\qquad
         M^{-1} = N^{-1} - N^{-1}W_j\frac{B+\det B\;\mathrm{adj}\,S}{\det(I+BS)}W_j^\top N^{-1}.
@@ -328,14 +328,14 @@ def pair_divergences(
     A and B have one eigenvalue of each sign. M is therefore positive definite exactly if both
     determinants are positive, or if both are negative and so is :math:`S_{11}`.
 
-    Relative errors are returned second: 0 if Gram matrices with relative error δ = `rounding` give
-    the divergence to `RELATIVE` or `ABSOLUTE`, `inf` if they leave open whether it is finite. In
-    units of the lengths of W's columns, entries of Gram matrices are at most 1. Let k be the sum of
-    the entries of :math:`|A|+4|\det A|`. Then :math:`t = k/|\det(I+AG_{ii})|` bounds T's entries.
-    To first order, the relative error of the first determinant is
-    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. The error of an entry of S or of the gap's
-    products is Δ in these units. Let F be the last fraction, y its product with the gap, π the
-    gap's coefficients and :math:`|\cdot|` sums of entries. Then
+    The second result holds relative errors, given Gram matrices with relative error δ = `rounding`.
+    An error is 0 if the divergence is right to `RELATIVE` or `ABSOLUTE`, and `inf` if it may or may
+    not be finite. In units of the lengths of W's columns, entries of Gram matrices are at most 1.
+    Let k be the sum of the entries of :math:`|A|+4|\det A|`. Entries of T are at most
+    :math:`t = k/|\det(I+AG_{ii})|`. To first order, the first determinant has the relative error
+    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. Entries of S and products with the means' gap have
+    error Δ in these units. Let F be the last fraction, y its product with the gap, π the gap's
+    coefficients and :math:`|\cdot|` sums of entries. Then
 
     .. math:: \Delta = \delta(1+5t)+t\rho,\qquad \ln\det M \text{ changes by } \rho+\Delta|F|,
         \qquad \text{the quadratic form by } \Delta(|\pi|+|y|)^2,

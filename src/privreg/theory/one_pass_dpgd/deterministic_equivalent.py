@@ -50,7 +50,7 @@ class Solution:
     times : ndarray, shape (times,)
         Times of the risk, in [0, 1].
     risk : ndarray, shape (..., times)
-        Excess risk before the output noise, which only the last iterate gets.
+        Excess risk before the output noise, which is added to the last iterate only.
     final_risk : ndarray, shape (...)
         Excess risk of the private output.
     error : float
@@ -78,10 +78,10 @@ def solve(
 ) -> Solution:
     r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
 
-    The settings are the broadcast of amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant`. An
+    Amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant` are broadcast to settings. An
     exponential Heun step is exact for the stiff linear part. Time grids are geometric at both ends,
-    as far as a setting's fastest mode needs. Grids are halved and extrapolated until two levels
-    agree. If none agree, grids are graded towards jumps and kinks of the rate.
+    down to the time scales of a setting's fastest mode. Grids are halved and extrapolated until two
+    levels agree. If none agree, grids are graded towards jumps and kinks of the rate.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def solve(
     schedule : Schedule
         Learning rate with amplitude of shape (...). It must not rise under private noise.
     aspect_ratio, zcdp_root : array_like, shape (...)
-        gamma = d / n; and rho, which makes the output rho^2/2-zCDP (`inf` adds no noise).
+        gamma = d / n; and rho, for an output that is rho^2/2-zCDP (`inf` adds no noise).
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
         `inf` is allowed only without noise.
@@ -217,7 +217,7 @@ def sandwich(
     smallest, largest : float
         Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, times
-        gamma, rho, c, zeta and times as in `solve`.
+        gamma, rho, c, zeta and the times, as in `solve`.
     start : float
         Excess risk R(0), more than 0.
 
@@ -319,7 +319,7 @@ def variance_factor(
 def clip_ratio(
     risk: ArrayLike, *, clip_constant: ArrayLike, label_noise_std: ArrayLike
 ) -> NDArray[np.float64]:
-    r"""Clipping constant over standard deviation of the residual, :math:`c/\sqrt{2R + \zeta^2}`."""
+    r"""Clipping constant divided by the residual's deviation, :math:`c/\sqrt{2R + \zeta^2}`."""
     excess, constant, noise = require_settings(
         risk=risk, clip_constant=clip_constant, label_noise_std=label_noise_std
     )
@@ -370,7 +370,7 @@ def require_scalars(**values: Any) -> list[float]:
 
 
 def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]:
-    """D_i(0), one for each mode or one for all modes."""
+    """Check the signal D_i(0): a number for each mode, or one for all modes."""
     (signals,) = require_settings(signal=signal)
     if signals.shape not in ((), spectrum.eigenvalues.shape):
         raise ValueError(
@@ -380,7 +380,7 @@ def require_signal(signal: ArrayLike, spectrum: Spectrum) -> NDArray[np.float64]
 
 
 def checked_times(times: ArrayLike) -> NDArray[np.float64]:
-    """Times of a risk, increasing within [0, 1]."""
+    """Check that times increase within [0, 1]."""
     found = require_array("times", times, shape=(None,), least=0, most=1)
     if np.any(np.diff(found) <= 0):
         raise ValueError(f"times must be increasing within [0, 1], got {short(found)}")
@@ -537,7 +537,7 @@ def _shared_grids(
 def geometric_ends(
     first: float, last: float, *, panels: int = PANELS_PER_DECADE
 ) -> NDArray[np.float64]:
-    """Times from 0 to 1, geometric from `first` on and back from 1 - `last`."""
+    """Times from 0 to 1, spaced geometrically from `first` on and, mirrored, up to 1 - `last`."""
 
     def rising(smallest: float) -> NDArray[np.float64]:
         count = math.ceil(panels * math.log10(0.5 / smallest))

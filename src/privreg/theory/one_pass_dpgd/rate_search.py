@@ -67,8 +67,8 @@ def polynomial(
     .. math:: \min_{\tilde\eta(0)} \; R(1) + 2c^2\tilde\eta(1)^2\gamma^2/\rho^2, \qquad
         \tilde\eta(t) = \tilde\eta(0)(1-t)^\alpha,\ \tilde\eta(0) \le 2/\gamma
 
-    The search uses a logarithmic grid, then finer grids around the best point, down to steps of a
-    percent of the amplitude. It assumes a single minimum. An error is raised if noise makes every
+    The search uses a logarithmic grid, then finer grids around the best point, down to steps of 1 %
+    of the amplitude. It assumes a single minimum. An error is raised if noise makes every
     amplitude of at least 1e-31 worse than amplitude 0.
 
     Parameters
@@ -78,7 +78,7 @@ def polynomial(
     exponent : float
         alpha, at least 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal
-        As in `deterministic_equivalent.solve`, for one setting.
+        As in `deterministic_equivalent.solve`, but for a single setting.
 
     Warns
     -----
@@ -109,8 +109,8 @@ def harmonic(
         \tilde\eta(t) = \frac{\beta}{t + \tau},\ \tilde\eta(0) \le 2/\gamma
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and at least up
-    to 10, where the schedule is almost constant. The search goes on beyond either end while the
-    risk falls by a relative 1e-5, up to 10^4. The numerator is searched for each offset.
+    to 10, where the schedule is almost constant. The range is extended at either end while the
+    risk falls by a relative 1e-5, up to an offset of 10^4. Each offset has its own best numerator.
     Parameters, warning and errors are as for `polynomial`.
 
     Source

@@ -42,7 +42,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
     Harmonic schedules with numerator 1 / mu_c(0) attain it as the offset goes to zero; no schedule
     does better. Without clipping the limit is zeta^2 / 2, the rate of ordinary least squares. As
-    the clipping constant goes to zero it is pi zeta^2 / 4, as if only signs were used.
+    the clipping constant goes to zero it is pi zeta^2 / 4, as if only signs of residuals were used.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Limit of the least risk divided by (gamma / rho)^2, for isotropic data and dominant noise.
+    r"""Limit of the least risk over (gamma / rho)^2, for isotropic data and dominant private noise.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
@@ -127,11 +127,11 @@ class OptimalExponent:
     learning_rate : float
         Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Case (bullet) of the theorem. In 1 and 2 the schedule limits the memory of private noise; in
-        3 and 4 the spectrum does. Privacy lowers h in even cases only.
+        Case (bullet) of the theorem. In cases 1 and 2 the schedule limits the memory of private
+        noise; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
     logarithm : bool
-        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power: phi (alpha + 1) = 2
-        and privacy lowers h.
+        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. This is so if
+        phi (alpha + 1) = 2 and privacy lowers h.
     """
 
     risk: float
@@ -192,7 +192,7 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, else in (0, 1/2). Powers as in `optimal_exponent`.
+    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, else (0, 1/2). Powers are as in `optimal_exponent`.
 
     Source
     ------
@@ -317,7 +317,7 @@ def statistical_bound(
     Source
     ------
     bombari2025, Lemma D.8. Its equation (D.157) leaves out the 1/2 of the excess risk and prints
-    twice this bound. The Bayes risk of its own prior is below the printed bound.
+    twice this bound. The Bayes risk of the lemma's prior is below the printed bound.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
     noise, greatest = require_scales(label_noise_std=label_noise_std, largest=largest)

@@ -6,7 +6,7 @@ r"""Deterministic equivalent of one-pass DP-GD as a Volterra equation, and as a 
     \qquad \Gamma(t) = \int_0^t \bar\eta\,\mu_c(R)
 
 The spectrum enters only through kernels, which have a closed form for power laws. This is a second
-way to solve the equations of `deterministic_equivalent`, which goes mode by mode.
+way to solve the equations that `deterministic_equivalent` solves mode by mode.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Kernels:
         \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
         m(x) = \frac1d\sum_i e^{-2\lambda_i x}
 
-    These are `signal`, `sampling`, `private` and `mass`; m has derivative -2 J, and J has -2 K.
+    These are `signal`, `sampling`, `private` and `mass`. m has the derivative -2 J, and J has -2 K.
 
     Source
     ------
@@ -87,12 +87,12 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
         = (1-\phi)\, C^{\phi-1} \frac{\gamma(k, 2Cx)}{(2x)^k}, \qquad k = q + 1 - \phi,\
         C = \tfrac{2-\phi}{1-\phi}
 
-    with the lower incomplete gamma function.
+    where γ(k, ·) is the lower incomplete gamma function.
 
     Parameters
     ----------
     spectrum_power, signal_power : float
-        phi, less than 1, and psi, less than 2 - phi; at least -10. D_i(0) is lambda_i^-psi / 2.
+        phi < 1 and psi < 2 - phi, both at least -10. D_i(0) is lambda_i^-psi / 2.
 
     Source
     ------
@@ -138,8 +138,8 @@ def solve(
     """Excess risk over time, before the output noise, by time-stepping the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the interval width. If the rate jumps inside an interval, it
-    is of order 1 next to the jump.
+    exactly. The error is of order 2 in the interval width. Beside a jump of the rate inside an
+    interval, the error is of order 1.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def risk_path(
     schedule : Schedule
         Learning rate with one amplitude. It must not rise under private noise.
     rng : Generator
-        Draws one Gaussian per coordinate and step for both (independent) Brownian motions together.
+        Source of one Gaussian per coordinate and step, for the independent B and B' together.
     sample_size, zcdp_root, clip_constant : int, float and float
         n, rho and c; rho = `inf` adds no noise.
     times : array_like, shape (times,)
