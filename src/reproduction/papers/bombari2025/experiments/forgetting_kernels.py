@@ -112,7 +112,7 @@ def quadrature_error(parameters: Parameters, kernel: str) -> float:
     kind="theorem",
     where="Equations (6.1)-(6.3)",
     statement="The Volterra equation and the equations of the modes have the same solution.",
-    ours=["phi = 1/4, psi = 1/2, gamma = 0.001, rho = 0.1", "alpha = 0, 1/2 and 2"],
+    ours=["phi = 1/4, psi = 1/2, gamma = 0.001, rho = c = 0.1, zeta = 0.3", "alpha = 0, 1/2 and 2"],
     check=every(below(2e-4)),
     note="The check is on the largest relative distance along time of two numerical solutions.",
 )

@@ -56,7 +56,7 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="For a given rho, (4.2) minimises the sum of squared noise multipliers.",
+        statement="For given rho and rates, (4.2) minimises the sum of squared noise multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
