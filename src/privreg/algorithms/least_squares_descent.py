@@ -112,15 +112,15 @@ class ProductTail(Rebuilt):
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
-    def best_width(self, *, noise: float, intercept: bool = False) -> float:
+    def best_width(self, *, noise: float, ease: float = 1.0) -> float:
         r"""Clip t with the shortest bias-aware interval, if the deviation of private noise is νt.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. With an
-        intercept, κ for the visible counts is divided by min(√(1 + 8nν²), 2): intervals with an
-        intercept allow for little bias.
+        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. κ for the
+        visible counts is divided by min(√(1 + 8nν²), `ease`). `ease` is larger where intervals
+        allow for little bias (with an intercept), or for none (if they are infinite).
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -128,7 +128,7 @@ class ProductTail(Rebuilt):
         gradient = np.sum(shares * beyond, axis=2) * self.smoothed[1:] / self.sample_size
         variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
         shown = gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0))
-        price = min(np.sqrt(1 + 8 * self.sample_size * noise**2), 2.0) if intercept else 1.0
+        price = min(np.sqrt(1 + 8 * self.sample_size * noise**2), ease)
         bias = LEAN * (shown / price + self.missing / (4 * grid))
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
@@ -393,16 +393,16 @@ class _LeastSquaresDescent(Descent):
         mean = shares.number(what, SQUARE * share, total, limit**2 / p, n)
         tail = ProductTail(edges, noisy, n, (float(mean.value), mean.noise_std))
         # Noise of a coordinate of the mean gradient at the clip √p, over all wide steps.
-        noise = gaussian_noise_std(
-            sensitivity=np.sqrt(shares.moves * p), rho=wide * shares.budget.rho
-        )
-        width = tail.best_width(noise=float(noise) / n, intercept=self.intercept)
+        change = float(np.sqrt(shares.moves * p))
+        noise = gaussian_noise_std(sensitivity=change, rho=wide * shares.budget.rho)
+        ease = (1.0 + self.intercept) * (1.0 + hidden)
+        width = tail.best_width(noise=float(noise) / n, ease=ease)
         clip_norm = float(width * np.sqrt(p))
         short, long, total = self.at(cap).first_sums(clip_norm=clip_norm, short_cap=short_cap)
         matrix = shares.semidefinite
         curvature = matrix("curvature", settings.curvature_share, short, short_cap**2, n)
         long_curvature = matrix("curvature of long rows", settings.long_share, long, cap**2, n)
-        kept = raised(shrunk_curvature(curvature), long_curvature)
+        kept = raised(shrunk_curvature(curvature.pooled(long_curvature)), long_curvature)
         newton = np.asarray(np.linalg.inv(kept), dtype=np.float64)
         for number, (size, part) in enumerate(zip(step_sizes(parts), parts, strict=True)):
             if number:

@@ -53,6 +53,12 @@ class NoisyValue:
     value: FloatArray
     noise_std: float
 
+    def pooled(self, other: NoisyValue) -> NoisyValue:
+        """Mean of two noisy matrices, weighted by the inverse variances of their noise."""
+        weight = self.noise_std**2 / (self.noise_std**2 + other.noise_std**2)
+        mean = self.value + weight * (other.value - self.value)
+        return NoisyValue(mean, self.noise_std * sqrt(1 - weight))
+
 
 # A share of a budget may be smaller than any budget; shares, rounded, may add up to more than 1.
 LEAST_RHO, SLACK = 1e-20, 1 - Fraction(1, 1 << 40)
@@ -174,9 +180,8 @@ class SplitBudget(Uncopied):
         return NoisyValue(unit * np.asarray(total + noise, dtype=np.float64), unit * std)
 
 
-# Least curvature along a direction, over the mean, that steps take it to have, and deviations of
-# its noise that an interval adds to what is seen of a thinner one. Chosen on tables with thin
-# directions, among .08 to .3 and 0 to 1.
+# Least curvature that steps assume, over the mean, and the noise deviations that intervals add to a
+# thinner direction's. Chosen on tables with thin directions, among .08 to .3 and 0 to 1.
 THIN, SEEN = 0.2, 0.5
 
 
@@ -213,15 +218,15 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
     """Noisy curvature of mean near 1, shrunk by its known noise, with small eigenvalues raised.
 
-    Eigenvalues are at least 5e² (kept in [1/5, 1]) times the mean for noise of edge e: noise must
-    not make steps long. With `thin`, visibly smaller ones stay small; intervals get longer.
+    Eigenvalues are at least the mean times the edge of the noise, kept in [1/5, 1]: noise must not
+    make steps long. With `thin`, visibly smaller ones stay small; intervals get longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
     shrunk = shrink_to_identity(matrix, noise_std=curvature.noise_std, scale=mean)
     values, vectors = np.linalg.eigh(shrunk.matrix)
     edge = noise_edge(len(values), noise_std=curvature.noise_std)
-    least = np.full(len(values), float(np.clip(edge**2 / THIN, THIN, 1.0)) * mean)
+    least = np.full(len(values), float(np.clip(edge, THIN, 1.0)) * mean)
     if thin:
         # The target is a multiple of the identity: the noisy matrix has the same eigenvectors.
         seen = np.einsum("ij,ik,kj->j", vectors, matrix, vectors)

@@ -180,7 +180,7 @@ def advice(
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     r"""Add to a plan's warnings one for a fit that is likely worse than predicting the mean.
 
-    .. math:: (1 + e) \operatorname{tr} V \ge \tfrac12\|(I - m m^\top)\hat\varphi\|^2
+    .. math:: (1 + e) \operatorname{tr} V \ge 1.5\,\|(I - m m^\top)\hat\varphi\|^2
 
     Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten
     the rows, and V its covariance. m is the unit vector of the intercept, and e the spectral edge
@@ -202,7 +202,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     noise = fit.gram if fit.curvature is None else fit.curvature
     grown = 1 + noise_edge(estimate.size, noise_std=noise.noise_std)
     missed = grown * float(np.trace(law.sampling + law.privacy))
-    seen = 2 * missed < float(estimate @ estimate)
+    seen = missed < 1.5 * float(estimate @ estimate)
     return found if seen else [*doubts, *found, HOPELESS]
 
 

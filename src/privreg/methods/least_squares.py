@@ -361,7 +361,7 @@ class _WideSteps:
         rng = np.random.Generator(np.random.SFC64([SEED, pair]))
         counts = n * products.shares + count_std * standard_normal(rng, products.shares.shape)
         tail = ProductTail(products.edges, NoisyValue(counts, abs(count_std)), float(n))
-        width = tail.best_width(noise=self.unit_noise, intercept=self.intercept)
+        width = tail.best_width(noise=self.unit_noise, ease=1.0 + self.intercept)
         short, long, slope, second = moments_at(width)
         # Groups in proportion to their size.
         size = min(p, COORDINATES)
@@ -375,7 +375,7 @@ class _WideSteps:
 
         near = seen(short, settings.curvature_share, products.short_cap**2)
         far = seen(long, settings.long_share, products.cap**2)
-        newton = np.linalg.inv(raised(shrunk_curvature(near), far))
+        newton = np.linalg.inv(raised(shrunk_curvature(near.pooled(far)), far))
         matrices = np.array([step * newton for step in step_sizes(WIDE_SHARES)])
         clip_norm, wide = sqrt(p) * width, settings.final_share * np.array(WIDE_SHARES)
         stds = self.noise(wide, clip_norm, sum_sensitivity) / n

@@ -214,9 +214,13 @@ def test_curvature_is_raised_where_long_rows_are_seen_to_have_more():
     cautious = raised(first, longer, caution=1.0)
     assert_allclose(cautious, np.diag([1.0, 1.95, 0.5]), atol=1e-12)
     assert_allclose(raised(first, replace(longer, noise_std=3.0)), first)
-    # Noise whose edge is .45 of the mean or more: no direction is thinner than that.
-    sharp = NoisyValue(np.diag([1.4, 1.0, 0.3]), 0.45 / 6**0.5)
-    assert np.linalg.eigvalsh(shrunk_curvature(sharp))[0] == pytest.approx(0.9)
+    # No direction is thinner than the edge of the noise, here .45 of the mean.
+    sharp = NoisyValue(np.diag([1.9, 1.0, 0.1]), 0.45 / 6**0.5)
+    assert np.linalg.eigvalsh(shrunk_curvature(sharp))[0] == pytest.approx(0.45)
+    # Two independent measurements with equal noise are as good as one with half its variance.
+    pair = sharp.pooled(NoisyValue(np.diag([2.1, 1.2, 0.3]), sharp.noise_std))
+    assert_allclose(pair.value, np.diag([2.0, 1.1, 0.2]))
+    assert pair.noise_std == pytest.approx(sharp.noise_std / 2**0.5)
     # A curvature that is noise is its mean, and no direction is far below that.
     assert_allclose(shrunk_curvature(NoisyValue(first, 9.0)), np.eye(3) * 2.5 / 3)
 

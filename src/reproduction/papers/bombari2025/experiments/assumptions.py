@@ -172,8 +172,8 @@ def gradient_power(earlier: Dataset) -> float:
     discretisation_over_printed=stated(
         "sum of (C.16) divided by its right side",
         where="Lemma C.2, equation (C.16)",
-        statement="For a form of C^2-norm at most 1, the noise's discretisation error is at most "
-        "2 gamma C / (rho^2 n), where C bounds the second derivative of the squared rate.",
+        statement="For a form of C^2-norm at most 1, the noise's discretisation error is at most 2 "
+        "gamma C / (rho^2 n), where C bounds the second derivative of the squared rate.",
         check=below(1.0),
         id="discretisation-bound-as-printed",
         kind="theorem",

@@ -61,8 +61,8 @@ AXES = {
     demanded_clip_norm=stated(
         "least threshold the proof admits",
         where="Lemmas 2.5 and 2.6",
-        compares="With the paper's c_0 the lemmas need gamma >= 4.8e6 at n = 1000, T = 10, "
-        "beta = 0.05, p = 10 and sigma = 1.",
+        compares="With the paper's c_0 the lemmas need gamma >= 4.8e6 at n = 1000, T = 10, beta = "
+        "0.05, p = 10 and sigma = 1.",
         check=close(4.8e6, relative=0.01),
         id="demanded-threshold",
         note="The experiments use 15.8.",

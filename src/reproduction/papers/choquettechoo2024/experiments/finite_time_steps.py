@@ -282,8 +282,8 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of the largest gradient from T = 10, p = 0.1 on, divided by that of log(T/p)^2",
         where="Section 2.3, equation (9)",
-        statement="For small enough eta, with probability 1 - p, a run's largest gradient grows "
-        "at most as a power of log(T/p).",
+        statement="For small enough eta, with probability 1 - p, a run's largest gradient grows at "
+        "most as a power of log(T/p).",
         check=below(1.0),
         wrong={"The largest gradient does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",

@@ -64,8 +64,8 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
     doubled_over_printed_lower=stated(
         "exact squared error in the norm of H divided by the printed bound of C.18",
         where="Theorem C.18, equation (22)",
-        statement="With F of (22) and eta < 1/R^2, F_infinity is at least eta sigma_sgd^2 tr H / "
-        "2 + eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h, h of (21).",
+        statement="With F of (22) and eta < 1/R^2, F_infinity is at least eta sigma_sgd^2 tr H / 2 "
+        "+ eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h, h of (21).",
         check=every(above(1.0)),
         id="lower-bound-c18",
         kind="theorem",

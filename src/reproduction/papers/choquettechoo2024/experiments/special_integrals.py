@@ -172,8 +172,8 @@ def property_f10(parameters: Parameters) -> dict:
 @identity(
     id="quadratic-form-f17",
     where="Lemma F.17",
-    statement="For 0 <= c < 1 the quadratic form with the weights c^|t - tau| is at most (1 + c)/"
-    "(1 - c) times the squared norm.",
+    statement="For 0 <= c < 1 the quadratic form with the weights c^|t - tau| is at most (1 + "
+    "c)/(1 - c) times the squared norm.",
     ours=["c from 0.01 to 0.998", "random walks and constants of length 200"],
     check=below(1.0),
 )

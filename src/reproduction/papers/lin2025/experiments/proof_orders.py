@@ -93,8 +93,8 @@ def expansion_growth() -> float:
         "log-log slope of this probability for a start of norm sqrt(d), ground truth 0, c_* = 1/24",
         where="Theorem 4.1, equations (3) and (4)",
         kind="theorem",
-        statement="From any start the probability that the risk is ever farther than "
-        "d^(-1/2 + 2 c_*) from its mean is at most c_2 d^(-c_1), for any c_1.",
+        statement="From any start the probability that the risk is ever farther than d^(-1/2 + 2 "
+        "c_*) from its mean is at most c_2 d^(-c_1), for any c_1.",
         ours=["a start of norm sqrt(d), as of N(0, I), a ground truth of 0, c_* = 1/24", *BROWNIAN],
         check=below(-1.0),
         id="concentration-from-any-start",
