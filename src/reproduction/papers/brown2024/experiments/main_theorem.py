@@ -86,7 +86,7 @@ def over_printed_rate(parameters: Parameters) -> np.ndarray:
         "dimension",
         where="Theorem C.8, equation (82)",
         compares="The distance divided by the last term of (82), sqrt(T) ln^3.5(n T / beta) sigma "
-        "p / (sqrt(rho) n), is bounded as p grows with n / p fixed.",
+        "p / (sqrt(rho) n), does not grow as p grows with n / p fixed.",
         check=FALLS,
         id="derived-rate-at-a-fixed-ratio",
     ),
