@@ -191,7 +191,7 @@ def predictable_error(case: _Case) -> dict:
         "largest relative distance of (37) to the risk",
         where="Appendix B, equation (37)",
         statement="The last term of the risk's expansion about the gradient flow is half the "
-        "squared norm of Sigma^(-1/2) times the distance to the flow.",
+        "squared norm of Sigma^(-1/2) times the difference from the flow.",
         check=below(1e-10),
         id="expansion-as-printed",
         ours=[FEW],

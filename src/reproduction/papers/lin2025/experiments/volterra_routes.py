@@ -112,7 +112,7 @@ def closed_form_error(parameters: Parameters, isotropic_problem: str) -> float:
 @identity(
     id="stationary-risk",
     where="Theorem 4.2, equation (6)",
-    compares="At a constant rate the risk converges to our closed form of its fixed point.",
+    compares="At a constant rate the mean risk converges to our closed form of (6)'s fixed point.",
     check=below(1e-8),
 )
 def stationary_error(parameters: Parameters) -> float:
