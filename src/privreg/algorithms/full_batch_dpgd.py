@@ -58,11 +58,11 @@ PILOT_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False, init=False)
 class ScreenedSamples(Immutable):
-    """Sums of the rows that are not clipped near a path of iterates, and a chunk of the others.
+    """Sums over rows that are not clipped near a path of iterates, and a chunk of the other rows.
 
-    Only `screen` makes it. `centres` (points, p) holds the path, a point per step; the last point
-    stands for all later steps. The sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, are over
-    rows with gradients of norm at most `clip_norm` within `radius` of the path.
+    Only `screen` makes instances. `centres` (points, p) holds the path, a point per step; the last
+    point stands for all later steps. `gram` (p, p) and `moment` (p,) are Σ x xᵀ and Σ x y over rows
+    whose gradients are at most `clip_norm` long everywhere within `radius` of the path.
     """
 
     not_private: ClassVar[bool] = True
@@ -108,8 +108,8 @@ def screen(
     The centre path is noiseless, unclipped descent on the first 65,536 rows. With probability 0.999
     the radius covers the noise of all runs (`lanes`) and steps; it also covers the sampling error
     of these rows. Path and radius do not affect correctness, only how often the caller must use the
-    whole data set. The data set is read once. The result is None if a quarter of the rows or 128 MB
-    would have to be kept, or if the descent diverges.
+    whole data set. The data set is read once. The result is None if the descent diverges, or if
+    more than a quarter of the rows or 128 MB would have to be kept.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -216,9 +216,9 @@ class FullBatchIterates(Rebuilt):
     clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
         Share of rows with a clipped gradient at each step, computed without noise.
     clip_norm, gradient_noise_std : ndarray, shape settings
-        γ and λ.
+        Clipping bound γ and noise deviation λ of each setting.
     sample_size : float
-        Divisor n of the sums.
+        Divisor n of the gradient sums.
     """
 
     iterates: FloatArray
@@ -241,7 +241,7 @@ class FullBatchIterates(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""Iterates of all runs of one setting, with their budget.
+        r"""Return the iterates of all m runs of T steps of one setting, with their budget.
 
         .. math:: \rho = \frac{mT}2\Big(\frac{\Delta}{n\lambda}\Big)^2,\qquad
             \Delta = 2\gamma \text{ (replace-one)},\quad \gamma \text{ (otherwise)}
@@ -250,7 +250,7 @@ class FullBatchIterates(Rebuilt):
         ----------
         setting : int or tuple of int, optional
             Index of the setting; optional if there is only one. Refused if another setting was
-            released before, this one has no noise, or any setting of the run has no clipping.
+            released before, if this one has no noise, or if any setting of the run has no clipping.
         neighbours : Neighbours
             Neighbouring relation; add-remove requires that the run's `sample_size` was declared.
 
@@ -333,7 +333,7 @@ def full_batch_dpgd(
     times: ArrayLike | None = None,
     screening: bool | ScreenedSamples = True,
 ) -> FullBatchIterates:
-    r"""Gradient descent on the mean squared loss with clipped gradients and Gaussian noise.
+    r"""Minimise the mean squared loss by descent with clipped gradients and Gaussian noise.
 
     .. math::
         \theta_t = \theta_{t-1} - \frac\eta n\sum_{i=1}^n
@@ -351,12 +351,12 @@ def full_batch_dpgd(
     step_size : float
         Step size η, from 1e-12 to 1e12; refused if the iterates overflow.
     gradient_noise_std : array_like, shape settings
-        λ of `full_batch_noise_std`, from 0 to 1e12; broadcast with `clip_norm`. All settings of a
-        run share its standard normal draws: only one setting may be released.
+        Noise deviation λ as in `full_batch_noise_std`, from 0 to 1e12; broadcast with `clip_norm`.
+        All settings share the standard normal draws, so only one setting may be released.
     steps : int
         Number of steps T of each run, at least 1.
     rng : Generator
-        Source of the noise, one (runs, p) block a step.
+        Source of the noise; each step draws one (runs, p) block.
     runs : int
         Number of independent runs on the same data.
     sample_size : float, optional
@@ -364,9 +364,9 @@ def full_batch_dpgd(
         (`private_count`). The default is the number of rows, which replace-one and zero-out
         neighbours share. A release under add-remove requires a given `sample_size`.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, at most 1e12 in size; 0 by default.
+        Start θ_0, independent of the data, with entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
-        Increasing steps in 1..T to return, possibly none; all by default.
+        Increasing steps, from 1 to T, at which iterates are returned; may be empty; all by default.
     screening : bool or ScreenedSamples
         If True, rows that provably cannot be clipped enter through their Gram matrix (`screen`). A
         given `ScreenedSamples` must be made from these samples, with a clipping bound no larger
