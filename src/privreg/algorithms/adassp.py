@@ -323,7 +323,7 @@ def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: floa
 
 
 def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]:
-    """`clipped_sums` in whole units: 2⁻⁴⁰ (XᵀX) and 2⁻²⁰ (Xᵀy) of a record's bound."""
+    """`clipped_sums` as whole numbers: units are 2⁻⁴⁰ (XᵀX) and 2⁻²⁰ (Xᵀy) of a record's bound."""
     samples, moved = as_samples(samples), bounds.feature_norm * bounds.label
     p = samples.dimension
     gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)

@@ -189,8 +189,7 @@ class FTRLMechanism(Immutable):
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
         ρ is `inf` without noise or without clipping. Neighbours are replace-one or zero-out.
-        Add-remove is not covered: one record more or less would move all later records to other
-        steps.
+        Add-remove is not covered, as it moves all later records to other steps.
         """
         change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
@@ -255,8 +254,7 @@ def dp_ftrl(
     rng : Generator
         Source of the noise.
     ridge : float
-        Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. The penalty's gradient is not
-        clipped.
+        Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. Its gradient is not clipped.
     start : array_like, shape (p,), optional
         Start θ_0, independent of the data, with entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional

@@ -1,4 +1,4 @@
-"""Full-batch DP-GD with per-row clipping, and a screening for rows that are never clipped."""
+"""Full-batch DP-GD with per-row clipping, and screening for rows that are never clipped."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """True if the columns of `parameters` (p, lanes) are near the path at this step."""
+        """True if all columns of `parameters` (p, lanes) are near the path's point of this step."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
@@ -83,7 +83,7 @@ class ScreenedSamples(Immutable):
     def clipped_gradient_sum(
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """As `samples.clipped_gradient_sum`, but only p² operations and a pass over `kept`."""
+        """Values of `clipped_gradient_sum`, from p² operations and a pass over `kept`."""
         sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
@@ -468,7 +468,7 @@ def full_batch_dpgd(
 def exact_descent(
     samples: Samples, budget: Budget, *, clip_norm: float, step_size: float, steps: int, n: float
 ) -> FloatArray:
-    """Iterates (steps, p) of `full_batch_dpgd`, from whole-number sums and noise from secure bits.
+    """Iterates (steps, p) of `full_batch_dpgd` from sums of whole numbers and secure noise.
 
     Guarantee
     ---------
