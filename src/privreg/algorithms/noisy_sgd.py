@@ -125,7 +125,7 @@ class LinearRecords(Immutable):
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> FloatArray:
-        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
+        """Population risk at parameters (..., d): half the mean squared error of a fresh label."""
         error = np.asarray(parameters, dtype=float) - self.target
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
         return np.asarray(0.5 * (excess + self._label_noise_square))

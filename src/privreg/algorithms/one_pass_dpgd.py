@@ -516,7 +516,7 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Excess risk with the law of `risk_path` for an isotropic covariance, at a cost free of d.
+    r"""Excess risk as from `risk_path` for an isotropic covariance; the cost does not grow with d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and

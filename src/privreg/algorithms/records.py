@@ -322,7 +322,7 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
 class WhiteRows(NamedTuple):
     """Rows z = Wᵀx (rows, p), and ‖z‖² and ‖z‖ (rows,) computed from them.
 
-    `roots` are the square roots of the rows' weights, with which unweighted residuals are clipped.
+    `roots` are the square roots of the rows' weights, needed to clip unweighted residuals.
     """
 
     rows: Rows

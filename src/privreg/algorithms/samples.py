@@ -464,7 +464,10 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clip norm and noise of the released setting; settings share noise: only one may be."""
+    """Index, clipping norm and noise of the released setting.
+
+    Only one setting may be released, because all settings share the same noise.
+    """
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
         raise ValueError("setting must come from a run with only finite clip norms, got inf")
