@@ -247,11 +247,11 @@ def adassp_zcdp(
     Guarantee
     ---------
     If the bounds are chosen a priori, the estimate is ρ-zCDP under the budget's neighbouring
-    relation. It is a function of λ_min, XᵀX and Xᵀy with Gaussian noise, which cost ρ/3 each. A
-    record of zeros changes none of them; the number of records is not released. Without a generator
-    this also holds in machine arithmetic (`privreg.noise.exact`). There a record adds terms of norm
-    at most 2⁴⁰ units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record moves
-    j by at most 2²⁰.
+    relation. It is a function of λ_min, XᵀX and Xᵀy with Gaussian noise. A record of zeros changes
+    none of them; the number of records is not released. Without a generator this also holds in
+    machine arithmetic (`privreg.noise.exact`). In that case a record adds terms of norm at most 2⁴⁰
+    units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record moves j by at most
+    2²⁰.
 
     Source
     ------

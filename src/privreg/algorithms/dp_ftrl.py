@@ -223,7 +223,7 @@ class FTRLRun:
     ) -> Release[FloatArray]:
         """Return the iterates with the mechanism's budget, which covers all iterates of the run.
 
-        Neighbours are replace-one or zero-out. Without noise or without clipping, this is refused.
+        Neighbours are replace-one or zero-out. Without noise or clipping, the release is refused.
         """
         relation = Neighbours(neighbours)
         budget = Budget(self.mechanism.spent(neighbours=relation), relation)
@@ -249,8 +249,7 @@ def dp_ftrl(
     mechanism : FTRLMechanism
         Settings of correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        Step sizes η_t, positive and at most 1e12, chosen without looking at the data. They are
-        refused if the iterates overflow.
+        Step sizes η_t in (0, 1e12], independent of the data; refused if the iterates overflow.
     rng : Generator
         Source of the noise.
     ridge : float

@@ -294,8 +294,7 @@ def full_batch_noise_std(
     sample_size : float
         Divisor n of the run's sums, from 1 to 1e15.
     gradients : array_like, shape (...)
-        TOTAL number T of noisy gradients released, at least 1. If several runs on the same data are
-        released, T is steps times runs.
+        TOTAL number T of noisy gradients released, at least 1: steps times runs on the same data.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
@@ -333,7 +332,7 @@ def full_batch_dpgd(
     times: ArrayLike | None = None,
     screening: bool | ScreenedSamples = True,
 ) -> FullBatchIterates:
-    r"""Minimise the mean squared loss by descent with clipped gradients and Gaussian noise.
+    r"""Minimise the mean squared loss by gradient descent with clipping and Gaussian noise.
 
     .. math::
         \theta_t = \theta_{t-1} - \frac\eta n\sum_{i=1}^n

@@ -66,8 +66,7 @@ def huber_descent(
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
     public or already released (`private_count`); the default is the number of records. With
-    `intercept` the first column must hold ones, but 0 in a blank record; the others are centred by
-    private means.
+    `intercept` the first column must hold ones (0 if blank); private means centre the others.
 
     Guarantee
     ---------
@@ -76,15 +75,14 @@ def huber_descent(
     machine arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit
     is a function of `sample_size` and of sums released by `SplitBudget`. The budgets of these sums
     add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far
-    neighbours move the sums. One record adds 1 to one count of each histogram. Let R be the length
-    to which whitened rows are shortened. A record adds semi-definite matrices of Frobenius norm at
-    most R² to the Gram matrix and γ² to B, the second moment of clipped gradients. It adds a
-    derivative of norm at most R² to the curvature A. It adds vectors of length at most γ to sums of
-    gradients and at most `feature_norm` to the sum of rows. It adds numbers in [0, R²] to tr A and
-    in [0, γ²] to tr B. In a blank record all features, labels and intercept entries are 0. Maps of
-    rows are linear, so a blank adds 0 to every sum and enters no count. To sums of gradients, a row
-    of `WeightedSamples` adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃ γ; other sums treat it
-    like any row.
+    neighbours move the sums. One record adds 1 to one count of each histogram. Whitened rows are
+    shortened to length R. A record adds semi-definite matrices of Frobenius norm at most R² to the
+    Gram matrix and γ² to B, the second moment of clipped gradients. It adds a derivative of norm at
+    most R² to the curvature A. It adds vectors of length at most γ to sums of gradients and at most
+    `feature_norm` to the sum of rows. It adds numbers in [0, R²] to tr A and in [0, γ²] to tr B. In
+    a blank record all features, labels and intercept entries are 0. Maps of rows are linear, so a
+    blank adds 0 to every sum and enters no count. To sums of gradients, a row of `WeightedSamples`
+    adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃ γ; other sums treat it like any row.
 
     Source
     ------
@@ -117,9 +115,9 @@ class HuberSettings(StartSettings):
         Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
         reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ, in (0, 1): for the rows' typical length, the Gram matrix, the residual scales,
-        the warm-up steps, and the traces of A and B. With an intercept, half of `norm_share` is for
-        the rows' mean.
+        Shares of ρ, in (0, 1): for the rows' typical length, the Gram matrix, residual scales,
+        warm-up steps, and the traces of A and B. With an intercept, half of `norm_share` is for the
+        mean row.
     moment_share : float
         Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
         it is 0, intervals assume that errors are independent of the features.
@@ -172,7 +170,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 
 def best_clip_width(privacy_price: float) -> float:
-    """Clip width w of `default_settings` at this κ, minimised over [0.25, 2.5] and widened."""
+    """Clip width w of `default_settings` for κ = `privacy_price`, from 0.25 to 2.5."""
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
@@ -189,7 +187,7 @@ class HuberFit(DescentFit):
 
     initial_scale: float  # residual scale at the start; bounds the distance to the solution
     last_root: FloatArray  # W is the whitening before the last round times this matrix
-    gram_weight: float  # share that shrinkage kept of `gram` less the identity
+    gram_weight: float  # weight of `gram` in its shrinkage toward the identity
     symmetric: bool  # True if A is symmetric; False if records have several rows
 
 

@@ -66,9 +66,8 @@ class ProductTail(Rebuilt):
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
     e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p and
-    its deviation. `missing`, at least 0, is this mean less the smoothed law's and less the
-    deviation; note that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed
-    law's mean of q²/p.
+    its deviation. `missing` ≥ 0 is this mean less the smoothed law's and less the deviation; note
+    that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -102,7 +101,7 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁(t), t = `width`: mean of (q/√p - t)₊ plus ¼ of its deviation plus `missing`/(4t)."""
+        """Excess m₁ over t = `width`: mean of (q/√p - t)₊ + ¼ of its deviation + `missing`/(4t)."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
@@ -302,7 +301,7 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """Sizes a_k = f_k/(f_1 + ... + f_k) of steps with shares f: all have the noise of one step."""
+    """Step sizes a_k = f_k/(f_1 + ... + f_k): together as noisy as one step with all shares f."""
     return np.asarray(shares) / np.cumsum(shares)
 
 

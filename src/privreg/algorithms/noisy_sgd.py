@@ -64,8 +64,7 @@ class LinearRecords(Immutable):
     shape : {"uniform", "gaussian"}
         Law of u.
     mean, std, target : array_like, shape (d,)
-        Means μ and deviations s of the features, and the ground truth x̃, at most 1e12 in size; s
-        is at least 0.
+        Means μ and deviations s ≥ 0 of features, and the ground truth x̃; at most 1e12 in size.
     label_noise_std : float
         Standard deviation of the label noise before it is clipped, 0 or from 1e-12 to 1e12.
     label_noise_clip : float
@@ -187,8 +186,7 @@ def simulate_noisy_sgd(
 
     Source
     ------
-    lin2025, Algorithm 1; the clipped variant of section 5, where the paper leaves open whether the
-    penalty's gradient is clipped too.
+    lin2025, Algorithm 1, and section 5, which does not say whether clipping includes the penalty.
     """
     descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
     return _run(records, None, *descent)
@@ -215,8 +213,7 @@ def run_noisy_sgd(
     records : LinearRecords
         Law for which the population risk is computed; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`. With a norm `inf`, row lengths must be 0 or from 1e-50 to
-        1e50.
+        As for :func:`simulate_noisy_sgd`. With a norm `inf`, rows need length 0 or 1e-50 to 1e50.
 
     Guarantee
     ---------
@@ -264,8 +261,7 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for both replace-one and zero-out neighbours, since a blank record's gradient still contains
-        the penalty.
+        for replace-one and zero-out neighbours: a blank record's gradient still has the penalty.
 
         Parameters
         ----------

@@ -199,8 +199,7 @@ def step_rows(  # type: ignore[no-untyped-def]
 
     `directions` (sample_size, d) of the private noise have no row if there is no noise.
 
-    Returns True if all rows and labels are in the range of `is_within_range`. If False is returned,
-    nothing is moved.
+    Returns True if all rows and labels are in the range of `is_within_range`; else moves nothing.
     """
     squared_norms, within = _squared_norms(rows, labels, in_range)
     if not within:
@@ -484,8 +483,7 @@ def risk_path(
 ) -> FloatArray:
     """Excess risk along runs on samples that are drawn on the fly and never stored.
 
-    All settings share the data and the private noise's directions. Paths are diagnostics, not
-    private releases.
+    All settings share the data and the private noise's directions. The paths are not private.
 
     Parameters
     ----------
@@ -495,8 +493,7 @@ def risk_path(
     rng : Generator
         Source of samples and noise.
     record : array_like of int, optional
-        Increasing steps after which the risk is recorded; 0 is the start. Only the last step by
-        default.
+        Increasing steps after which the risk is recorded; 0 is the start. By default the last step.
 
     Returns
     -------

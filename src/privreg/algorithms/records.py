@@ -190,8 +190,8 @@ class Records(Rebuilt):
         `whitening` W, its first argument is the `WhiteRows`. With `parameters` θ, it takes
         residuals in place of labels. For data sets in memory, the residuals at the last θ and up to
         256 MB of rows Wᵀx for the last W are kept. Samples with several parts are summed by several
-        threads, or by their executor. A record adds whole numbers of size at most 2⁴⁰, so that the
-        sum is exact.
+        threads, or by their executor. A record adds whole numbers of size at most 2⁴⁰, so sums are
+        exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -353,10 +353,10 @@ def _is_identity(whitening: FloatArray) -> bool:
 
 
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
-    """Sum (p,) of each record's mean row, shortened to at most `longest`.
+    """Sum, (p,) or (p + 1,), of the mean row of each record, shortened to at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x). With `label_unit`, the labels in this unit are a last
-    entry.
+    A weighted row √w(1, x) adds w(1, x). With `label_unit`, rows end with their labels in this
+    unit.
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
@@ -402,8 +402,7 @@ class Point(NamedTuple):
     """Records at an iterate θ, with gradients in the coordinates of z = Wᵀx.
 
     With a cap R, each record's gradient is multiplied by min(1, R²/Σ‖z‖²), where Σ is over its
-    rows, and then clipped. Without a cap, the records' `common_width` determines how a gradient is
-    bounded.
+    rows, and then clipped. Without a cap, the bound depends on the records' `common_width`.
     """
 
     records: Records
@@ -439,8 +438,8 @@ class Point(NamedTuple):
             \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
         With a common width, zzᵀ is multiplied by min(1, √p/‖z‖), and the condition is |r| ≤ γ/√p. A
-        record of several rows with gradient g and M = Σ zzᵀ adds M, or, if it is clipped, (γ/‖g‖)(I
-        - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
+        record of several rows with gradient g adds M = Σ zzᵀ if g is not clipped, and otherwise
+        (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -583,7 +582,7 @@ class Point(NamedTuple):
 class RecordGradients:
     """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
-    A row's gradient is leverage · residual · row; If records have several rows, `vectors` holds the
+    A row's gradient is leverage · residual · row. If records have several rows, `vectors` holds
     sums over their rows. `lengths` are compared with the clip; `norms` are 0 for blank records.
     """
 

@@ -79,8 +79,7 @@ class ArraySamples(Immutable):
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features, copied to read-only memory, so that the norms stay valid. An empty table
-        has shape (0, p).
+        Finite features, copied to read-only memory, so that norms stay valid; (0, p) if empty.
     labels : array_like, shape (n,)
         Finite labels, one per row.
 
@@ -278,7 +277,7 @@ class WeightedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedSamples(ArraySamples):
-    r"""Data set in memory of rows multiplied by roots √w̃ in [0, 1] of weights; `roots` is (n,).
+    r"""Rows in memory, already multiplied by `roots` (n,), the square roots √w̃ of their weights.
 
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
@@ -325,8 +324,8 @@ def clipped_gradient_sum(
     Guarantee
     ---------
     Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
-    rounding error of p + 4 units in the last place. The guarantee is for sums of real numbers: the
-    sum itself is rounded.
+    rounding error of p + 4 units in the last place. The guarantee is for real numbers: the sum
+    itself is rounded.
 
     Source
     ------

@@ -59,9 +59,8 @@ def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: 
     Guarantee
     ---------
     For replace-one or zero-out neighbours, the prefix sums of gradients clipped to ψ, with node
-    noise τψ, are ρ-zCDP together. So are the iterates, since they are functions of these noisy
-    sums. ψ may depend on earlier iterates and public rows if a node's noise has the largest ψ so
-    far.
+    noise τψ, are ρ-zCDP together. So are the iterates, which are functions of them. ψ may depend on
+    earlier iterates and public rows if a node's noise has the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -187,8 +186,8 @@ class ShapedMechanism(Rebuilt):
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`, for
     replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and for
-    tree noise only from nodes that enter a prefix sum. It does not cover the public rows that
-    `ResidualClip` and Σ use.
+    tree noise only from nodes that enter a prefix sum. Public rows in `ResidualClip` and Σ are not
+    covered.
 
     Source
     ------
@@ -271,8 +270,8 @@ class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
     Noise is scaled by the largest ψ so far. More noise makes residuals larger, and these make ψ
-    larger. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)), for features with covariance H, this
-    feedback diverges.
+    larger. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)), with the feature covariance H, it
+    diverges.
 
     Parameters
     ----------
@@ -335,7 +334,7 @@ class ShapedRun:
     ) -> Release[FloatArray]:
         """Return the average with the mechanism's budget, which covers all iterates of the run.
 
-        Neighbours are replace-one or zero-out. Without noise or without clipping, this is refused.
+        Neighbours are replace-one or zero-out. Without noise or clipping, the release is refused.
         """
         public = "the rows that determined the noise's shape and the clip norms are public"
         relation = Neighbours(neighbours)
@@ -364,8 +363,8 @@ def run_settings(
     the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part of the noise
     (`PublicCovariance`), with multipliers `shared_scale` (settings,). At most `block` settings are
-    run together, so that their state fits in the cache. Averages (settings, d) of settings that
-    overflowed are `inf`.
+    run together, so that their state fits in the cache. Averages (settings, d) are `inf` after an
+    overflow.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)
@@ -563,8 +562,7 @@ def private_residual_scale(
     Laplace noise of scale 2/(εg) on its share. Bins with a noisy share below 2 ln(2/δ)/(εg) + 1/g
     are dropped. The scale is √(2 b) for the upper end b of the fullest bin. Its square is 2 to 4
     times the mean of a typical group. The scale is 0 if the group means are 0, and `inf` if they
-    overflow or no bin is left. Fewer rows than `private_groups_needed` are refused: the histogram
-    would be noise.
+    overflow or no bin is left. Fewer rows than `private_groups_needed` are refused.
 
     Guarantee
     ---------

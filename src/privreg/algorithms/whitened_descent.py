@@ -117,7 +117,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Spend a share ρ of the budget; return the least whole deviation s with Δ² ≤ 2ρs²."""
+        """Spend a share ρ of the budget; return the least whole deviation s, `square` ≤ 2ρs²."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -304,8 +304,8 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     """True if the noise of a histogram hides the scale; depends on public numbers alone.
 
-    Let p and p' be the bins' probabilities at the right scale and at a distant one. In half the sum
-    of squares of `residual_scale`, the right scale is lower by ‖p - p'‖²/2, about 0.18. Noise s in
+    Let p and p' be the bins' probabilities at the right and at a distant scale. In half the sum of
+    squares of `residual_scale`, the right scale is lower by ‖p - p'‖²/2, about 0.18. Noise s in
     each of the counts of n records moves this by ‖p - p'‖ s/n, about 0.6 s/n. The largest of about
     17 such draws is near 2 deviations. To leave a margin of 3.5 deviations, s/n must be at most
     0.085.
