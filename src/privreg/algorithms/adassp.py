@@ -191,8 +191,8 @@ def adassp(
     neighbours : Neighbours
         Neighbouring relation; Wang (2018) uses add-remove.
     ridge_failure : float
-        Probability β in (0, 1) with which the noise of XᵀX may exceed the ridge's allowance. β does
-        not affect privacy.
+        Probability β in (0, 1) with which the noise of XᵀX may exceed the ridge's allowance for it.
+        It does not affect privacy.
 
     Returns
     -------
@@ -248,10 +248,9 @@ def adassp_zcdp(
     ---------
     If the bounds are chosen a priori, the estimate is ρ-zCDP under the budget's neighbouring
     relation. It is a function of λ_min, XᵀX and Xᵀy with Gaussian noise. A record of zeros changes
-    none of them; the number of records is not released. Without a generator this also holds in
+    none of them, and the record count is not released. Without a generator this also holds in
     machine arithmetic (`privreg.noise.exact`). In that case a record adds terms of norm at most 2⁴⁰
-    units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record moves j by at most
-    2²⁰.
+    units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; j moves by at most 2²⁰.
 
     Source
     ------

@@ -115,9 +115,8 @@ class HuberSettings(StartSettings):
         Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
         reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ, in (0, 1): for the rows' typical length, the Gram matrix, residual scales,
-        warm-up steps, and the traces of A and B. With an intercept, half of `norm_share` is for the
-        mean row.
+        Shares of ρ, in (0, 1): for row lengths, the Gram matrix, residual scales, warm-up steps,
+        and the traces of A and B. With an intercept, half of `norm_share` is for the mean row.
     moment_share : float
         Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
         it is 0, intervals assume that errors are independent of the features.

@@ -189,9 +189,8 @@ class Records(Rebuilt):
         `part` returns an array, or a function that returns the array for a slice of the rows. With
         `whitening` W, its first argument is the `WhiteRows`. With `parameters` θ, it takes
         residuals in place of labels. For data sets in memory, the residuals at the last θ and up to
-        256 MB of rows Wᵀx for the last W are kept. Samples with several parts are summed by several
-        threads, or by their executor. A record adds whole numbers of size at most 2⁴⁰, so sums are
-        exact.
+        256 MB of rows Wᵀx for the last W are kept. Several threads, or the samples' executor, sum
+        samples with several parts. A record adds whole numbers up to ±2⁴⁰, so sums are exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -355,8 +354,7 @@ def _is_identity(whitening: FloatArray) -> bool:
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
     """Sum, (p,) or (p + 1,), of the mean row of each record, shortened to at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x). With `label_unit`, rows end with their labels in this
-    unit.
+    A weighted row √w(1, x) adds w(1, x). With `label_unit`, rows end with labels in this unit.
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:

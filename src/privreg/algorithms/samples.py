@@ -318,14 +318,13 @@ def clipped_gradient_sum(
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
     The right-hand side is the negative gradient of a sum of Huber losses, with one width per row.
-    It needs no n × p array of gradients. The sums have shape (p, lanes). The numbers of clipped
-    rows, shape (lanes,), are not private.
+    It needs no n × p array of gradients. Shapes are (p, lanes) and (lanes,). The numbers of rows
+    are not private.
 
     Guarantee
     ---------
     Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
-    rounding error of p + 4 units in the last place. The guarantee is for real numbers: the sum
-    itself is rounded.
+    rounding error of p + 4 units in the last place. In floating point the sum is rounded.
 
     Source
     ------

@@ -186,8 +186,7 @@ class ShapedMechanism(Rebuilt):
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`, for
     replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and for
-    tree noise only from nodes that enter a prefix sum. Public rows in `ResidualClip` and Σ are not
-    covered.
+    tree noise only from nodes that enter a prefix sum. It does not cover public rows.
 
     Source
     ------
@@ -270,8 +269,8 @@ class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
     Noise is scaled by the largest ψ so far. More noise makes residuals larger, and these make ψ
-    larger. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)), with the feature covariance H, it
-    diverges.
+    larger. With the feature covariance H, this diverges beyond a step size of about 1/(τC√(tr(HΣ)
+    log₂N)).
 
     Parameters
     ----------
@@ -363,8 +362,8 @@ def run_settings(
     the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part of the noise
     (`PublicCovariance`), with multipliers `shared_scale` (settings,). At most `block` settings are
-    run together, so that their state fits in the cache. Averages (settings, d) are `inf` after an
-    overflow.
+    run together, so that their state fits in the cache. Averages (settings, d) that overflow are
+    `inf`.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)

@@ -117,7 +117,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Spend a share ρ of the budget; return the least whole deviation s, `square` ≤ 2ρs²."""
+        """Spend a share ρ of the budget; return the least whole number s with `square` ≤ 2ρs²."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -307,8 +307,7 @@ def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     Let p and p' be the bins' probabilities at the right and at a distant scale. In half the sum of
     squares of `residual_scale`, the right scale is lower by ‖p - p'‖²/2, about 0.18. Noise s in
     each of the counts of n records moves this by ‖p - p'‖ s/n, about 0.6 s/n. The largest of about
-    17 such draws is near 2 deviations. To leave a margin of 3.5 deviations, s/n must be at most
-    0.085.
+    17 such draws is near 2 deviations. For a margin of 3.5 deviations, s/n must be at most 0.085.
     """
     return noise_std > HIDDEN * sample_size
 
