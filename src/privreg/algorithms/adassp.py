@@ -183,9 +183,9 @@ def adassp(
         Bounds chosen without looking at the data. Rows are shortened and labels clipped to them.
         Bounds from `bounds_from_data` void the guarantee.
     epsilon : float
-        ε, from 1e-12 to `largest_epsilon(delta)`.
+        Budget ε, from 1e-12 to `largest_epsilon(delta)`.
     delta : float
-        δ in (0, 1).
+        Probability δ of the budget, in (0, 1).
     rng : Generator
         Source of the noise.
     neighbours : Neighbours

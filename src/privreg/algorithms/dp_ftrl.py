@@ -74,7 +74,7 @@ class FTRLMechanism(Immutable):
         Lower-triangular matrix B, or its first column if B is Toeplitz (`privreg.noise.toeplitz`);
         kept as a read-only copy. The encoder is C = B⁻¹. Entries are at most 1e12 in size, and
         diagonal entries at least 1e-12. B is refused if C cannot be computed in double precision,
-        because of entries above about 1e15 times the first or of cancellation.
+        for example if an entry is above about 1e15 times the first.
     gradient_noise_std : float
         Standard deviation σ of each coordinate of the white noise w, in units of the mean gradient;
         from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
@@ -169,7 +169,7 @@ class FTRLMechanism(Immutable):
         if std > MOST:
             raise ValueError(
                 "clip_norm must be small enough for noise of standard deviation at most 1e12 at "
-                f"{budget}, got {clip_norm}: it needs {std:g}"
+                f"{budget}, got {clip_norm}: the noise needs {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)

@@ -397,7 +397,7 @@ def full_batch_dpgd(
     if screened is not None:
         known = screened.samples
         if samples is not known and samples is not getattr(known, "samples", None):
-            raise ValueError("screening must be of these samples, got that of another data set")
+            raise ValueError("screening must be of these samples, got one of another data set")
         if screened.clip_norm > bounds.min():
             raise ValueError(
                 f"screening must have a clip norm of at most {bounds.min():g}, the smallest in "

@@ -119,8 +119,8 @@ class ProductTail(Rebuilt):
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with ν = `noise`, m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
-        With an intercept, m₁ without its term `missing` is divided by min(√(1 + 8nν²), 2), since
-        intervals then allow for little bias.
+        With an intercept, the terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), 2),
+        since intervals then allow for little bias.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares

@@ -163,6 +163,7 @@ def simulate_noisy_sgd(
     Parameters
     ----------
     records : LinearRecords
+        Law from which the records are drawn.
     initial : array_like, shape (d,)
         Start x_0, at most 1e12 in size.
     step_sizes : array_like, shape (n,)
@@ -174,6 +175,7 @@ def simulate_noisy_sgd(
     ridge : float
         Factor δ of the penalty δ/2 ‖x‖², 0 or from 1e-12 to 1e12.
     rng : numpy.random.Generator
+        Source of records and noise.
 
     Guarantee
     ---------
@@ -261,7 +263,7 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and zero-out neighbours: a blank record's gradient still has the penalty.
+        for replace-one and zero-out neighbours alike: a blank record's gradient has the penalty.
 
         Parameters
         ----------

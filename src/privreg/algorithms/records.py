@@ -153,7 +153,7 @@ class Records(Rebuilt):
 
     @property
     def weighted(self) -> bool:
-        """True if rows have been multiplied by the roots of their weights."""
+        """True if rows have been multiplied by the square roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
     def chunks(
@@ -189,8 +189,8 @@ class Records(Rebuilt):
         `part` returns an array, or a function that returns the array for a slice of the rows. With
         `whitening` W, its first argument is the `WhiteRows`. With `parameters` θ, it takes
         residuals in place of labels. For data sets in memory, the residuals at the last θ and up to
-        256 MB of rows Wᵀx for the last W are kept. Several threads, or the samples' executor, sum
-        samples with several parts. A record adds whole numbers up to ±2⁴⁰, so sums are exact.
+        256 MB of rows Wᵀx for the last W are kept. Several threads or the samples' executor sum the
+        parts of samples. A record adds whole numbers up to ±2⁴⁰, so sums are exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -292,7 +292,7 @@ class Records(Rebuilt):
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Person number of each row, counted from 0, shape (rows,); computed once."""
+    """Number of each row's person, counted from 0, shape (rows,); computed once."""
 
     codes: NDArray[np.intp]
 

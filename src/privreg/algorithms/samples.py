@@ -79,7 +79,7 @@ class ArraySamples(Immutable):
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features, copied to read-only memory, so that norms stay valid; (0, p) if empty.
+        Finite features, copied to read-only memory, so norms stay valid; shape (0, p) if empty.
     labels : array_like, shape (n,)
         Finite labels, one per row.
 
@@ -318,13 +318,14 @@ def clipped_gradient_sum(
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
     The right-hand side is the negative gradient of a sum of Huber losses, with one width per row.
-    It needs no n × p array of gradients. Shapes are (p, lanes) and (lanes,). The numbers of rows
+    It needs no n × p array of gradients. Shapes are (p, lanes) and (lanes,). Counts of clipped rows
     are not private.
 
     Guarantee
     ---------
     Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
-    rounding error of p + 4 units in the last place. In floating point the sum is rounded.
+    rounding error of p + 4 units in the last place. The guarantee is for exact sums; the returned
+    sum is rounded.
 
     Source
     ------

@@ -177,8 +177,8 @@ class ShapedMechanism(Rebuilt):
     clipping : FixedClip or ResidualClip
         Rule for the clip norm ψ.
     noise_multiplier : float
-        Noise deviation divided by the clip norm, τ; both in the norm of Σ⁻¹. From 1e-12 to 1e12; or
-        0, which adds no noise and gives no privacy.
+        Ratio τ of the noise's deviation to the clip norm, both in the norm of Σ⁻¹. From 1e-12 to
+        1e12; or 0, which adds no noise and gives no privacy.
     sample_size : int
         Public number N of rows, at least 2. The last row affects no released iterate.
 
@@ -362,8 +362,8 @@ def run_settings(
     the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part of the noise
     (`PublicCovariance`), with multipliers `shared_scale` (settings,). At most `block` settings are
-    run together, so that their state fits in the cache. Averages (settings, d) that overflow are
-    `inf`.
+    run together, so that their state fits in the cache. Averages (settings, d) are `inf` for
+    settings that overflowed.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)
@@ -536,7 +536,7 @@ def public_residual_scale(
 
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
 
-    l² estimates 2 (‖w - w*‖²_H + σ²).
+    l² estimates 2 (‖w - w*‖²_H + σ²), with feature covariance H and label noise of deviation σ.
 
     Source
     ------

@@ -292,9 +292,9 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
         \hat s = \arg\min_s \sum_k \Big(\frac{h_k}n - p_k(s)\Big)^2, \qquad
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
-    Bins that no candidate reaches add the same noise to every candidate's sum, so that a full grid
-    costs no accuracy. Outliers lie in such bins. Edges are the upper ends of all bins but the last;
-    the scale is between the second edge and the last.
+    Bins that no candidate reaches add the same amount to all candidates' sums, so they cost no
+    accuracy; outliers lie in such bins. `edges` are the upper ends of all bins but the last. The
+    scale is between the second edge and the last.
     """
     candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
     score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
