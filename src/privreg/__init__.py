@@ -8,14 +8,14 @@ plan and predict a fit      `Problem`, `plan_run`, `least_budget`, `predicted_le
 run one method directly     `full_batch_dpgd`, `one_pass_dpgd`, `adassp`, `dp_ftrl`,
                             `shaped_dp_ftrl`, `run_noisy_sgd`
 evaluate a theory           `deterministic_equivalent`, `HomogenisedSGD`, `gradient_descent_law`,
-                            `release_loss`, and all of `theory`
+                            `release_loss`, and the package `theory`
 compute intervals           `batch_means`, `checkpoints`, `independent_runs`,
                             `population_intervals`, `interval_quality`
 check a privacy claim       `audit`, `audit_mechanism`, `compose`, `Release`, `Odometer`
 ==========================  =====================================================================
 
-`help(privreg.Budget)` documents one name, `dir(privreg)` lists all; docs/names.md has examples.
-Importing the package loads no module; a name is loaded from its module on first use.
+`help(privreg.Budget)` documents one name, and `dir(privreg)` lists all names; docs/names.md has
+examples. Importing the package loads no submodule; each name is loaded on first use.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Private algorithms for least squares, one a file, and their non-private baselines."""
+"""Private algorithms for least squares, one in each module, and non-private baselines."""

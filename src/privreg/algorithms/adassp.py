@@ -36,7 +36,7 @@ RELEASES = 3  # λ_min, XᵀX and Xᵀy, in this order
 
 
 class Bounds(NamedTuple):
-    """Bounds on the norm of a feature row and on the size of a label, each from 1e-12 to 1e12."""
+    """Bounds on a feature row's norm and a label's absolute value, each from 1e-12 to 1e12."""
 
     feature_norm: float
     label: float
@@ -44,7 +44,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False, init=False)
 class ClippedSums(Immutable):
-    """Sums XᵀX and Xᵀy of data within bounds, made by `clipped_sums` and `within`. Not private."""
+    """Non-private sums XᵀX and Xᵀy of clipped data, made by `clipped_sums` or `within`."""
 
     not_private: ClassVar[bool] = True
     bounds: Bounds
@@ -55,14 +55,14 @@ class ClippedSums(Immutable):
         return partial(build, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
-        """The same sums with looser bounds; sensitivities computed from these bounds also hold."""
+        """Return the sums with looser bounds; sensitivities at looser bounds are also valid."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
 
 
 class Sensitivities(NamedTuple):
-    """ℓ2 sensitivities of the smallest eigenvalue of XᵀX, its upper triangle, and Xᵀy."""
+    """ℓ2 sensitivities of the smallest eigenvalue of XᵀX, the upper triangle of XᵀX, and Xᵀy."""
 
     eigenvalue: float
     gram: float
@@ -87,9 +87,9 @@ def bounds_from_data(samples: Samples) -> Diagnostic[Bounds]:
 
 
 def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
-    """Chunks of the data, with longer rows shortened and larger labels clipped to the bounds.
+    """Chunks of the data, with rows shortened and labels clipped to the bounds.
 
-    These chunks serve methods that need rows instead of sums. The data may exceed the bounds.
+    These chunks are for methods that need rows instead of sums.
     """
     bounds = require_bounds(bounds)
     for features, labels, norms in as_samples(samples).chunks():
@@ -100,7 +100,7 @@ def clipped_chunks(samples: Samples, *, bounds: Bounds) -> Iterator[Chunk]:
 
 
 def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
-    """Sums of the data, with longer rows shortened and larger labels clipped to the bounds."""
+    """Sums XᵀX and Xᵀy of the data, with rows shortened and labels clipped to the bounds."""
     bounds, samples = require_bounds(bounds), as_samples(samples)
     gram, moment = np.zeros((samples.dimension,) * 2), np.zeros(samples.dimension)
     for rows, labels, _ in clipped_chunks(samples, bounds=bounds):
@@ -110,7 +110,7 @@ def clipped_sums(samples: Samples, *, bounds: Bounds) -> ClippedSums:
 
 
 def require_bounds(bounds: Bounds) -> Bounds:
-    """Bounds as immutable numbers, after a check of their range."""
+    """Check that both bounds are in range and return them as immutable numbers."""
     require_instance("bounds", bounds, Bounds)
     scales = {f"bounds.{name}": value for name, value in bounds._asdict().items()}
     return Bounds(*require_scales(**scales))
@@ -124,8 +124,8 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
         \text{replace-one: } (B_x^2,\; \sqrt2 B_x^2,\; 2 B_x B_y)
 
     B_x and B_y are the bounds of rows and labels. Replacing a row changes XᵀX by xxᵀ - zzᵀ. The
-    operator norm, at most B_x², bounds the change of the eigenvalues. The Frobenius norm, at most
-    √2 B_x² since ⟨xxᵀ, zzᵀ⟩ ≥ 0, bounds the change of the upper triangle.
+    operator norm of this change, at most B_x², bounds the change of an eigenvalue. Its Frobenius
+    norm, at most √2 B_x² since ⟨xxᵀ, zzᵀ⟩ ≥ 0, bounds the change of the upper triangle.
 
     Source
     ------
@@ -140,7 +140,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
 
 
 def largest_epsilon(delta: float) -> float:
-    r"""Largest ε that `to_approximate`, the closed-form conversion, certifies for `adassp`.
+    r"""Largest ε at which the conversion `to_approximate` certifies `adassp` as (ε, δ)-DP.
 
     .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
 
@@ -171,8 +171,8 @@ def adassp(
         \tilde\lambda = \max\big(0,\; \lambda_{\min} + s\Delta_\lambda Z
         - s\Delta_\lambda\sqrt{\ln(6/\delta)}\big)
 
-    where W is symmetric with standard normal upper triangle, z (p,) and Z are standard normal, and
-    X (n, p), y (n,) hold the data after clipping to the bounds. Δ_λ, Δ_xx, Δ_xy are the
+    where the symmetric matrix W has a standard normal upper triangle, z (p,) and Z are standard
+    normal, and X (n, p), y (n,) hold the data after clipping to the bounds. Δ_λ, Δ_xx, Δ_xy are the
     `sensitivities` of λ_min (the smallest eigenvalue of XᵀX), XᵀX and Xᵀy.
 
     Parameters
@@ -180,31 +180,31 @@ def adassp(
     samples : Samples or ClippedSums
         Data, or `clipped_sums` of the data with the same bounds.
     bounds : Bounds
-        Bounds chosen without looking at the data. Longer rows are shortened, and larger labels
-        clipped. With `bounds_from_data` nothing is private.
+        Bounds chosen without looking at the data. Rows are shortened and labels clipped to them.
+        Bounds from `bounds_from_data` void the guarantee.
     epsilon : float
-        ε, from 1e-12 to `largest_epsilon(delta)`.
+        Budget ε, from 1e-12 to `largest_epsilon(delta)`.
     delta : float
-        δ in (0, 1).
+        Probability δ of the budget, in (0, 1).
     rng : Generator
         Source of the noise.
     neighbours : Neighbours
-        Neighbouring relation; Wang's own is add-remove.
+        Neighbouring relation; Wang (2018) uses add-remove.
     ridge_failure : float
-        Probability β in (0, 1) that the matrix noise may exceed what the ridge allows for. β does
-        not affect privacy.
+        Probability β in (0, 1) with which the noise of XᵀX may exceed the ridge's allowance for it.
+        It does not affect privacy.
 
     Returns
     -------
     ndarray, shape (p,)
-        Estimate. Large noise makes a large ridge, which shrinks the estimate toward 0.
+        Estimate θ̃. Large noise makes the ridge κ large, which shrinks the estimate toward 0.
 
     Guarantee
     ---------
-    With bounds stated a priori, the three releases together are ρ-zCDP under `neighbours`, with ρ =
-    3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by `to_approximate` (checked at each
-    call). The usual argument gives a third of ε and δ to each release. But at this noise scale a
-    single release is not (ε/3, δ/3)-DP unless ε is small.
+    If the bounds are chosen a priori, the noisy λ_min, XᵀX and Xᵀy together are ρ-zCDP under
+    `neighbours`, with ρ = 3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by
+    `to_approximate`, as each call checks. The usual argument spends ε/3 and δ/3 on each of the
+    three. But at this noise scale each is (ε/3, δ/3)-DP only if ε is small.
 
     Source
     ------
@@ -238,19 +238,19 @@ def adassp_zcdp(
     rng: np.random.Generator | None,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
-    r"""AdaSSP with a zCDP budget, a third of it for each of the three releases.
+    r"""AdaSSP with a zCDP budget, of which the noisy λ_min, XᵀX and Xᵀy cost a third each.
 
-    As `adassp` with :math:`s = \sqrt{3 / (2\rho)}` and the eigenvalue's shift
+    The estimate is that of `adassp` with :math:`s = \sqrt{3 / (2\rho)}`. The last term of λ̃ is
     :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound that fails with probability
     β. Without a generator the statistics are whole numbers with exact noise from secure bits.
 
     Guarantee
     ---------
-    With bounds stated a priori, the estimate is ρ-zCDP under the budget's neighbouring relation. It
-    is a function of Gaussian releases of λ_min, XᵀX and Xᵀy, at a third of ρ each. A record of
-    zeros changes no release; the number of records is not released. Without a generator this also
-    holds in machine arithmetic (`privreg.noise.exact`). In norm, a record adds at most 2⁴⁰ units to
-    XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record moves j by 2²⁰ at most.
+    If the bounds are chosen a priori, the estimate is ρ-zCDP under the budget's neighbouring
+    relation. It is a function of λ_min, XᵀX and Xᵀy with Gaussian noise. A record of zeros changes
+    none of them, and the record count is not released. Without a generator this also holds in
+    machine arithmetic (`privreg.noise.exact`). In that case a record adds terms of norm at most 2⁴⁰
+    units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; j moves by at most 2²⁰.
 
     Source
     ------
@@ -322,7 +322,7 @@ def _exact_fit(samples: Any, bounds: Bounds, budget: Budget, ridge_failure: floa
 
 
 def whole_sums(samples: Samples, *, bounds: Bounds) -> tuple[IntArray, IntArray]:
-    """`clipped_sums` in whole units: 2⁻⁴⁰ (XᵀX) and 2⁻²⁰ (Xᵀy) of a record's bound."""
+    """`clipped_sums` as whole numbers: units are 2⁻⁴⁰ (XᵀX) and 2⁻²⁰ (Xᵀy) of a record's bound."""
     samples, moved = as_samples(samples), bounds.feature_norm * bounds.label
     p = samples.dimension
     gram, moment = np.zeros((p, p), dtype=object), np.zeros(p, dtype=object)

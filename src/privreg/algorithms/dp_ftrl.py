@@ -71,40 +71,40 @@ class FTRLMechanism(Immutable):
     Parameters
     ----------
     decoder : array_like, shape (steps,) or (steps, steps)
-        B: the first column of a Toeplitz matrix (`privreg.noise.toeplitz`), or a lower-triangular
-        matrix; kept as a read-only copy. The encoder is its inverse C. Entries are at most 1e12 in
-        size, and diagonal entries at least 1e-12. B is refused if its inverse cannot be computed in
-        double precision (entries above about 1e15 times the first, or cancellation).
+        Lower-triangular matrix B, or its first column if B is Toeplitz (`privreg.noise.toeplitz`);
+        kept as a read-only copy. The encoder is C = B⁻¹. Entries are at most 1e12 in size, and
+        diagonal entries at least 1e-12. B is refused if C cannot be computed in double precision,
+        for example if an entry is above about 1e15 times the first.
     gradient_noise_std : float
-        σ, standard deviation of each coordinate of the white noise w, in units of the mean
-        gradient; from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
+        Standard deviation σ of each coordinate of the white noise w, in units of the mean gradient;
+        from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
     clip_norm : float
         Clipping norm G, from 1e-12 to 1e12; or `inf`, which clips nothing and gives no privacy.
     sample_size : int
         Number n of records, which is public.
     epochs : int
-        Passes over the records.
+        Number of passes over the records.
     batch_size : int
-        Records per step, m. The last step of an epoch may have fewer; its sum is also divided by m.
-        The number of steps must be epochs × ⌈n/m⌉.
+        Number m of records per step. The last step of an epoch may have fewer; its sum is also
+        divided by m. `decoder` must have epochs × ⌈n/m⌉ steps.
 
     Attributes
     ----------
     sensitivity : float
-        γ, the norm of the change that one record makes to :math:`B^{-1}` times the mean gradients,
-        if it changes each of its gradients by at most 1. γ is exact for one epoch, and for several
-        if the encoder's columns have non-negative products; otherwise an upper bound. γ includes an
-        allowance for rounding in the inverse (`privreg.noise.toeplitz`): none up to about 16,000
-        steps, then a relative 1e-13 × steps.
+        Norm γ of the change that one record makes to :math:`B^{-1}` times the steps' gradient sums,
+        if each of its gradients changes by at most 1. For one epoch γ is exact. For several it is
+        exact if the encoder's columns have non-negative inner products, and otherwise an upper
+        bound. γ allows for rounding in the inverse: by nothing up to about 16,000 steps, then by
+        1e-13 × steps relative to γ.
 
     Guarantee
     ---------
     All iterates together are ρ-zCDP with ρ = `spent(...)` for replace-one or zero-out neighbours,
-    if step sizes and start are chosen without the data. So is everything computed from the
-    iterates. A record enters steps i, i + b, i + 2b, ... for b steps per epoch. One Gaussian
-    mechanism releases :math:`B^{-1}g + w` for the mean gradients g of all steps at once. Its budget
-    comes from the norm of a record's change over all steps. Composition over steps is not valid,
-    since their noise is dependent. g may depend on earlier iterates because B is lower triangular.
+    if step sizes and start are chosen without the data. The same holds for everything computed from
+    the iterates. A record enters steps i, i + b, i + 2b, ... for b steps per epoch. One Gaussian
+    mechanism releases :math:`B^{-1}g + w` for the mean gradients g of all steps at once. ρ follows
+    from the norm of a record's change over all steps. Composition over steps is not valid, since
+    their noise is dependent. g may depend on earlier iterates because B is lower triangular.
 
     Source
     ------
@@ -145,7 +145,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""Mechanism whose iterates cost a budget; its noise is least if `sensitivity` is exact.
+        r"""Mechanism whose iterates cost the budget; its noise is least if `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
@@ -169,7 +169,7 @@ class FTRLMechanism(Immutable):
         if std > MOST:
             raise ValueError(
                 "clip_norm must be small enough for noise of standard deviation at most 1e12 at "
-                f"{budget}, got {clip_norm}: it needs {std:g}"
+                f"{budget}, got {clip_norm}: the noise needs {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)
@@ -188,8 +188,8 @@ class FTRLMechanism(Immutable):
     def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
-        ρ is `inf` without noise or clipping. Neighbours are replace-one or zero-out. Add-remove is
-        not covered: one record more or less would move all later records to other steps.
+        ρ is `inf` without noise or without clipping. Neighbours are replace-one or zero-out.
+        Add-remove is not covered, as it moves all later records to other steps.
         """
         change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
@@ -206,9 +206,9 @@ class FTRLRun:
     iterates : ndarray, shape (len(times), p)
         Iterates; `release` returns them with their budget.
     times : ndarray of int, shape (len(times),)
-        Steps of the iterates, counted from 1.
+        Step of each iterate, counted from 1.
     clipped_fraction : Diagnostic of float
-        Share of all gradients that were clipped, computed without noise.
+        Share of all gradients that were clipped; it is not private.
     mechanism : FTRLMechanism
         Mechanism of the run.
     """
@@ -221,9 +221,9 @@ class FTRLRun:
     def release(
         self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Release[FloatArray]:
-        """Release of the iterates, with the mechanism's budget for all iterates.
+        """Return the iterates with the mechanism's budget, which covers all iterates of the run.
 
-        Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
+        Neighbours are replace-one or zero-out. Without noise or clipping, the release is refused.
         """
         relation = Neighbours(neighbours)
         budget = Budget(self.mechanism.spent(neighbours=relation), relation)
@@ -240,29 +240,28 @@ def dp_ftrl(
     start: ArrayLike | None = None,
     times: ArrayLike | None = None,
 ) -> FTRLRun:
-    r"""Run DP-FTRL on a data set, one or several epochs in the order of its rows.
+    r"""Run DP-FTRL on a data set for one or several epochs, in the order of its rows.
 
     Parameters
     ----------
     samples : Samples
         Data with p features and n rows, where n is the mechanism's `sample_size`.
     mechanism : FTRLMechanism
-        Correlation, noise, clipping, epochs and batches.
+        Settings of correlation, noise, clipping, epochs and batches.
     step_size : array_like, shape () or (steps,)
-        η, any positive number up to 1e12, chosen without looking at the data. Refused if the
-        iterates overflow.
+        Step sizes η_t in (0, 1e12], independent of the data; refused if the iterates overflow.
     rng : Generator
         Source of the noise.
     ridge : float
-        δ in the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. The penalty's gradient is not clipped.
+        Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. Its gradient is not clipped.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, entries at most 1e12 in size; 0 by default.
+        Start θ_0, independent of the data, with entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
-        Increasing steps in 1..steps with iterates to return; only the last by default.
+        Increasing steps, from 1 to the last, at which iterates are returned; by default the last.
 
     Guarantee
     ---------
-    All iterates together are ρ-zCDP with ρ = `mechanism.spent()` for data sets of one size that
+    All iterates together are ρ-zCDP with ρ = `mechanism.spent()` for data sets of equal size that
     differ in one replaced record. With ``neighbours="zero-out"``, two data sets differ in one
     record, which is blank (features and label 0) in one of them. Gaussian noise is assumed exact;
     sampling in floating point is not covered.
@@ -426,7 +425,7 @@ def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
-    """Descent on fresh Gaussian rows with given noise (steps, d); fills `risks`, the start's first.
+    """Descend on fresh Gaussian rows with given noise (steps, d); write to `risks` (steps + 1,).
 
     `error` is θ - θ*.
     """

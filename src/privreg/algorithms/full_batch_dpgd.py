@@ -1,4 +1,4 @@
-"""Full-batch DP-GD with per-row clipping, and a screening for rows that are never clipped."""
+"""Full-batch DP-GD with per-row clipping, and screening for rows that are never clipped."""
 
 from __future__ import annotations
 
@@ -58,11 +58,11 @@ PILOT_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False, init=False)
 class ScreenedSamples(Immutable):
-    """Sums of the rows that are not clipped near a path of iterates, and a chunk of the others.
+    """Sums over rows that are not clipped near a path of iterates, and a chunk of the other rows.
 
-    Only `screen` makes it. `centres` (points, p) holds the path, a point per step; the last point
-    stands for all later steps. The sums `gram` (p, p), Σ x xᵀ, and `moment` (p,), Σ x y, are over
-    rows with gradients of norm at most `clip_norm` within `radius` of the path.
+    Only `screen` makes instances. `centres` (points, p) holds the path, a point per step; the last
+    point stands for all later steps. `gram` (p, p) and `moment` (p,) are Σ x xᵀ and Σ x y over rows
+    whose gradients are at most `clip_norm` long everywhere within `radius` of the path.
     """
 
     not_private: ClassVar[bool] = True
@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """True if the columns of `parameters` (p, lanes) are near the path at this step."""
+        """True if all columns of `parameters` (p, lanes) are near the path's point of this step."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
@@ -83,7 +83,7 @@ class ScreenedSamples(Immutable):
     def clipped_gradient_sum(
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """As `samples.clipped_gradient_sum`, but only p² operations and a pass over `kept`."""
+        """Values of `clipped_gradient_sum`, from p² operations and a pass over `kept`."""
         sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
@@ -108,8 +108,8 @@ def screen(
     The centre path is noiseless, unclipped descent on the first 65,536 rows. With probability 0.999
     the radius covers the noise of all runs (`lanes`) and steps; it also covers the sampling error
     of these rows. Path and radius do not affect correctness, only how often the caller must use the
-    whole data set. The data set is read once. The result is None if a quarter of the rows or 128 MB
-    would have to be kept, or if the descent diverges.
+    whole data set. The data set is read once. The result is None if the descent diverges, or if
+    more than a quarter of the rows or 128 MB would have to be kept.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -216,9 +216,9 @@ class FullBatchIterates(Rebuilt):
     clipped_fraction : Diagnostic of ndarray, shape (*settings, runs, steps)
         Share of rows with a clipped gradient at each step, computed without noise.
     clip_norm, gradient_noise_std : ndarray, shape settings
-        γ and λ.
+        Clipping bound γ and noise deviation λ of each setting.
     sample_size : float
-        Divisor n of the sums.
+        Divisor n of the gradient sums.
     """
 
     iterates: FloatArray
@@ -241,7 +241,7 @@ class FullBatchIterates(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""Iterates of all runs of one setting, with their budget.
+        r"""Return the iterates of all m runs of T steps of one setting, with their budget.
 
         .. math:: \rho = \frac{mT}2\Big(\frac{\Delta}{n\lambda}\Big)^2,\qquad
             \Delta = 2\gamma \text{ (replace-one)},\quad \gamma \text{ (otherwise)}
@@ -250,7 +250,7 @@ class FullBatchIterates(Rebuilt):
         ----------
         setting : int or tuple of int, optional
             Index of the setting; optional if there is only one. Refused if another setting was
-            released before, this one has no noise, or any setting of the run has no clipping.
+            released before, if this one has no noise, or if any setting of the run has no clipping.
         neighbours : Neighbours
             Neighbouring relation; add-remove requires that the run's `sample_size` was declared.
 
@@ -294,8 +294,7 @@ def full_batch_noise_std(
     sample_size : float
         Divisor n of the run's sums, from 1 to 1e15.
     gradients : array_like, shape (...)
-        TOTAL number T of noisy gradients released, at least 1. If several runs on the same data are
-        released, T is steps times runs.
+        TOTAL number T of noisy gradients released, at least 1: steps times runs on the same data.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
@@ -333,7 +332,7 @@ def full_batch_dpgd(
     times: ArrayLike | None = None,
     screening: bool | ScreenedSamples = True,
 ) -> FullBatchIterates:
-    r"""Gradient descent on the mean squared loss with clipped gradients and Gaussian noise.
+    r"""Minimise the mean squared loss by gradient descent with clipping and Gaussian noise.
 
     .. math::
         \theta_t = \theta_{t-1} - \frac\eta n\sum_{i=1}^n
@@ -351,12 +350,12 @@ def full_batch_dpgd(
     step_size : float
         Step size η, from 1e-12 to 1e12; refused if the iterates overflow.
     gradient_noise_std : array_like, shape settings
-        λ of `full_batch_noise_std`, from 0 to 1e12; broadcast with `clip_norm`. All settings of a
-        run share its standard normal draws: only one setting may be released.
+        Noise deviation λ as in `full_batch_noise_std`, from 0 to 1e12; broadcast with `clip_norm`.
+        All settings share the standard normal draws, so only one setting may be released.
     steps : int
         Number of steps T of each run, at least 1.
     rng : Generator
-        Source of the noise, one (runs, p) block a step.
+        Source of the noise; each step draws one (runs, p) block.
     runs : int
         Number of independent runs on the same data.
     sample_size : float, optional
@@ -364,9 +363,9 @@ def full_batch_dpgd(
         (`private_count`). The default is the number of rows, which replace-one and zero-out
         neighbours share. A release under add-remove requires a given `sample_size`.
     start : array_like, shape (p,), optional
-        θ_0, independent of the data, at most 1e12 in size; 0 by default.
+        Start θ_0, independent of the data, with entries at most 1e12 in size; 0 by default.
     times : array_like of int, shape (k,), optional
-        Increasing steps in 1..T to return, possibly none; all by default.
+        Increasing steps, from 1 to T, at which iterates are returned; may be empty; all by default.
     screening : bool or ScreenedSamples
         If True, rows that provably cannot be clipped enter through their Gram matrix (`screen`). A
         given `ScreenedSamples` must be made from these samples, with a clipping bound no larger
@@ -398,7 +397,7 @@ def full_batch_dpgd(
     if screened is not None:
         known = screened.samples
         if samples is not known and samples is not getattr(known, "samples", None):
-            raise ValueError("screening must be of these samples, got that of another data set")
+            raise ValueError("screening must be of these samples, got one of another data set")
         if screened.clip_norm > bounds.min():
             raise ValueError(
                 f"screening must have a clip norm of at most {bounds.min():g}, the smallest in "
@@ -468,7 +467,7 @@ def full_batch_dpgd(
 def exact_descent(
     samples: Samples, budget: Budget, *, clip_norm: float, step_size: float, steps: int, n: float
 ) -> FloatArray:
-    """Iterates (steps, p) of `full_batch_dpgd`, from whole-number sums and noise from secure bits.
+    """Iterates (steps, p) of `full_batch_dpgd` from sums of whole numbers and secure noise.
 
     Guarantee
     ---------

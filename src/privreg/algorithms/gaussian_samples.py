@@ -39,15 +39,15 @@ class GaussianSamples(Rebuilt):
     sample_size : int
         Number of rows n, at least 1.
     target : array_like, shape (p,)
-        θ*. The number m and the entries of θ* and C are at most 1e12 in size.
+        True parameters θ*. The mean m and the entries of θ* and C are at most 1e12 in size.
     label_noise_std : float
-        σ, 0 or from 1e-12 to 1e12.
+        Standard deviation σ of the label noise, 0 or from 1e-12 to 1e12.
     seed : SeedSequence
         Source of the rows; each chunk draws from its own child.
     covariance_root : array_like, shape (p, p), optional
-        C such that C Cᵀ is the covariance of the features; the identity by default.
+        Matrix C such that C Cᵀ is the covariance of the features; the identity by default.
     label_noise_mean : float
-        m, which is 0 in the paper's model.
+        Mean m of the label noise, which is 0 in the paper's model.
 
     Source
     ------

@@ -54,41 +54,41 @@ def huber_descent(
         \mathrm{clip}\big(y_i - \mathbf x_i^\top\theta_{t-1},\ \pm\gamma/\sqrt p\big)
         + \lambda_t\zeta_t\Big), \qquad \zeta_t \sim N(0, I_p)
 
-    with z = Wᵀx and u = z min(1, √p/‖z‖). Since residuals are clipped, the steps descend on a Huber
-    loss, and a row adds a vector of norm at most γ. With one clip width for all rows, skewed errors
-    that are independent of the features do not bias the slopes. If `settings.common_width` is
-    False, gradients z r are clipped to γ instead. W whitens rows by a private second moment, so
-    that noise is largest where coefficients are uncertain, and few steps suffice. Clip and noise
-    grow with the private residual scale. A warm-up step is undone if noise hides the next scale or
-    that scale is too large. The final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their
-    result is the average of K Newton steps, with the noise of one step that spends all K budgets.
+    with z = Wᵀx, u = z min(1, √p/‖z‖), matrices S_t and noise deviations λ_t. Since residuals are
+    clipped, the steps descend on a Huber loss, and a row adds a vector of norm at most γ. With one
+    clip width for all rows, skewed errors that are independent of the features do not bias the
+    slopes. If `settings.common_width` is False, gradients z r, for residuals r, are clipped to γ
+    instead. W whitens rows by a private second moment. Noise is then largest where coefficients are
+    uncertain, and few steps suffice. Clip and noise are proportional to a private residual scale. A
+    warm-up step is undone if noise hides the scale after it, or if that scale is too large. The
+    final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the average of K
+    Newton steps, with the noise of one step that spends all K budgets.
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
-    public or already released (`private_count`); the default is the number of records. With an
-    intercept the first column holds ones, but 0 in a blank record. The other columns are centred
-    by private means.
+    public or already released (`private_count`); the default is the number of records. With
+    `intercept` the first column must hold ones (0 if blank); private means centre the others.
 
     Guarantee
     ---------
     Releasing the whole `HuberFit` is ρ-zCDP under the budget's neighbouring relation, if the bounds
     and settings are chosen without looking at the data. Without a generator this also holds in
     machine arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit
-    is a function of `sample_size` and of sums released by `SplitBudget`. Their budgets add up to ρ
-    (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far neighbours move
-    them. One record adds 1 to one count of each histogram. It adds a semi-definite matrix of
-    Frobenius norm at most R² to the Gram matrix. It adds one of norm at most γ² to B, the second
-    moment of clipped gradients. It adds a derivative of norm at most R² to the curvature A. It adds
-    vectors of length at most γ to sums of gradients and at most `feature_norm` to the sum of rows.
-    It adds a number in [0, R²] to tr A and one in [0, γ²] to tr B. In a blank record all features,
-    labels and intercept entries are 0. Maps of rows are linear: a blank adds 0 to every sum and
-    enters no count. A row of `WeightedSamples` adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃
-    γ; other sums treat it like any row.
+    is a function of `sample_size` and of sums released by `SplitBudget`. The budgets of these sums
+    add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far
+    neighbours move the sums. One record adds 1 to one count of each histogram. Whitened rows are
+    shortened to length R. A record adds semi-definite matrices of Frobenius norm at most R² to the
+    Gram matrix and γ² to B, the second moment of clipped gradients. It adds a derivative of norm at
+    most R² to the curvature A. It adds vectors of length at most γ to sums of gradients and at most
+    `feature_norm` to the sum of rows. It adds numbers in [0, R²] to tr A and in [0, γ²] to tr B. In
+    a blank record all features, labels and intercept entries are 0. Maps of rows are linear, so a
+    blank adds 0 to every sum and enters no count. To sums of gradients, a row of `WeightedSamples`
+    adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃ γ; other sums treat it like any row.
 
     Source
     ------
     Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private sandwich
-    variances: Avella-Medina, Bradshaw and Loh (2023). The split, the scales and the averaging of
-    the final steps: ours.
+    variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual scales and
+    the averaging of the final steps are ours.
     """
     shares = SplitBudget(budget, rng)
     records = Records(
@@ -106,24 +106,23 @@ class HuberSettings(StartSettings):
     ----------
     clip_width : float
         Clip width w in units of the residual scale, from 1e-3 to 1e3: about 1 if privacy noise
-        dominates, wider if sampling error does.
+        dominates, larger if sampling error dominates.
     warm_up_steps : int
-        Number of full-length steps toward the solution; each re-estimates the residual scale.
+        Number of full-length steps; after each, the residual scale is estimated again.
     final_steps : int
-        Number K of averaged steps; step k has length 1/k. These steps get the rest of ρ.
+        Number K of averaged steps; step k has size 1/k. These steps get the rest of ρ.
     gram_rounds : int
         Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
         reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ in (0, 1) for the rows' typical length, the Gram matrix, the residual scales,
-        the warm-up steps, and the two means that intervals need. With an intercept, half of
-        `norm_share` is for the rows' mean.
+        Shares of ρ, in (0, 1): for row lengths, the Gram matrix, residual scales, warm-up steps,
+        and the traces of A and B. With an intercept, half of `norm_share` is for the mean row.
     moment_share : float
-        Share in [0, 1) for A and B, the clipped gradient's curvature and second moment. Without
-        these intervals assume that errors are independent of the features.
+        Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
+        it is 0, intervals assume that errors are independent of the features.
     common_width : bool
-        True: residuals are clipped to γ/√p, and rows longer than √p are shortened to √p. False: the
-        residual of a row is clipped to γ/‖z‖. Records of several rows use neither rule.
+        If True, residuals are clipped to γ/√p, and whitened rows z are shortened to √p. If False, a
+        row's residual is clipped to γ/‖z‖. Neither rule applies to records of several rows.
     """
 
     end: ClassVar[str] = "final"
@@ -146,7 +145,7 @@ class HuberSettings(StartSettings):
 
 
 def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> HuberSettings:
-    r"""Settings from the numbers of records and features, which are public, and the budget.
+    r"""Default settings, from the budget and the public numbers of records and features.
 
     The clip minimises a coefficient's variance from sampling and privacy under Gaussian errors, in
     units of the sampling variance of least squares:
@@ -155,10 +154,10 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
         w = \arg\min_w \frac{\mathbb E\min(\xi^2, w^2) + \kappa w^2}{\Pr(|\xi| \le w)^2},
         \qquad \kappa = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
 
-    with Δ = 2 under replace-one and 1 under the other relations. A narrower clip is widened toward
-    1.09, the best width for skewed errors, as far as this costs at most 1 % of the variance under
-    Gaussian errors. For exponential errors the gain is ten times as large. If noise would hide A
-    and B of `huber_descent`, their share goes to the Gram matrix.
+    with Δ = 2 under replace-one and 1 under the other relations. A clip narrower than 1.09, the
+    best width for skewed errors, is widened toward it as far as this adds at most 1 % to the
+    variance under Gaussian errors. Exponential errors gain ten times as much. If noise would hide A
+    and B of `huber_descent`, their share goes to the Gram matrix and the final steps.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = HuberSettings()
@@ -170,7 +169,7 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
 
 
 def best_clip_width(privacy_price: float) -> float:
-    """Clip width w of `default_settings` at this κ: minimiser in [0.25, 2.5], then widened."""
+    """Clip width w of `default_settings` for κ = `privacy_price`, from 0.25 to 2.5."""
     width = np.geomspace(0.25, 2.5, 200)
     inside = 2 * ndtr(width) - 1
     density = np.exp(-(width**2) / 2) / np.sqrt(2 * np.pi)
@@ -185,10 +184,10 @@ def best_clip_width(privacy_price: float) -> float:
 class HuberFit(DescentFit):
     """Released values of `huber_descent`: iterates, and the statistics that intervals need."""
 
-    initial_scale: float  # residual scale at θ = 0: it bounds how far that may have been away
-    last_root: FloatArray  # took the coordinates of `gram` to those of W
-    gram_weight: float  # share of its deviation from the identity that was kept
-    symmetric: bool  # whether A is: not where a record has several rows
+    initial_scale: float  # residual scale at the start; bounds the distance to the solution
+    last_root: FloatArray  # W is the whitening before the last round times this matrix
+    gram_weight: float  # weight of `gram` in its shrinkage toward the identity
+    symmetric: bool  # True if A is symmetric; False if records have several rows
 
 
 class _HuberDescent(Descent):

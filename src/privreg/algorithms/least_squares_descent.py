@@ -60,14 +60,14 @@ class ProductTail(Rebuilt):
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
     η are log counts, h the noisy counts and σ_h the noise deviation of a count. τ is `CONVEX` where
-    Δ²η is positive and `CONCAVE` elsewhere: a lighter tail needs less evidence. A power law is a
-    straight line in these bins. Within a bin log counts are linear. Counts hidden by noise are
-    extrapolated, not bounded.
+    the second difference Δ²η is positive and `CONCAVE` elsewhere: a lighter tail needs less
+    evidence. For a power law, η is a straight line. Within a bin log counts are linear. Counts
+    hidden by noise are extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
     e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p and
-    its deviation. `missing` is the excess of this mean over the smoothed law's, less the deviation;
-    note that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed law's mean.
+    its deviation. `missing` ≥ 0 is this mean less the smoothed law's and less the deviation; note
+    that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -101,26 +101,26 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁ at t = `width`: mean of (q/√p - t)₊ plus ¼ of its deviation plus `missing`/(4t)."""
+        """Excess m₁ over t = `width`: mean of (q/√p - t)₊ + ¼ of its deviation + `missing`/(4t)."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
         return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
-        """Share of the records with a product q/√p above the clip t."""
+        """Share of the records with a product q/√p above t = `width`."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, ease: float = 1.0) -> float:
-        r"""Clip t with the shortest bias-aware interval, if the deviation of private noise is νt.
+        r"""Clip t with the shortest bias-aware interval, for private noise of deviation νt.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`. κ for the
-        visible counts is divided by min(√(1 + 8nν²), `ease`). `ease` is larger where intervals
-        allow for little bias (with an intercept), or for none (if they are infinite).
+        with ν = `noise`, m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
+        The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 2
+        with an intercept, where intervals allow for little bias, and doubled if none is finite.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -230,13 +230,14 @@ def least_squares_descent(
         \theta_k = \theta_{k-1} + a_k W S\Big(\frac1n\sum_i g_i\min(1, C/q_i)
         + \lambda_k\zeta_k\Big), \qquad g_i = \min(1, R^2/\|z_i\|^2)\,z_i r_i,\quad q_i = \|g_i\|
 
-    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`) and normal ζ_k. These wide steps
-    may have a larger clip C than the warm-up. A₁ and A₂ are second moments of rows with q ≤ C,
-    shortened to R₁ and to R. S is the inverse of A₁ after `raised` has lifted it to A₂. B is the
-    second moment of clipped gradients. Arguments are as for `huber_descent`; the start is that of
-    `Descent`. C comes from a private histogram of q and balances the clip's bias against its noise.
-    If no q exceeds C and no row is longer than R, the target is least squares under any law of the
-    errors. docs/private-intervals.md lists the releases in order, with their shares.
+    with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`), noise deviations λ_k and normal
+    ζ_k. The steps are called wide, since their clip C may be larger than the warm-up's. A₁ and A₂
+    are second moments of rows with q ≤ C, shortened to lengths R₁ and R. S is the inverse of A₁
+    after `raised` has lifted it to A₂. B is the second moment of clipped gradients. Arguments are
+    as for `huber_descent`; the start is that of `Descent`. C comes from a private histogram of q
+    and balances the clip's bias against its noise. If no q exceeds C and no row is longer than R,
+    the target is least squares under any law of the errors. docs/private-intervals.md lists the
+    released values in order, with their shares.
 
     Guarantee
     ---------
@@ -246,9 +247,9 @@ def least_squares_descent(
     all rows of one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong,
     Roth and Su 2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP).
     In addition, a record adds 1 to one count of the histogram of q. To the sum of q² it adds a
-    number in [0, p l²]; l is a label's largest distance from the start. It adds semi-definite
-    matrices of Frobenius norm at most R₁² to A₁, R² to A₂ and C² to B, and a gradient of length at
-    most C. It adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
+    number in [0, p l²], where l bounds a label's distance from the starting intercept. It adds
+    semi-definite matrices of Frobenius norm at most R₁² to A₁, R² to A₂ and C² to B, and a gradient
+    of length at most C. It adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
 
     A person's record has one q, the length of the summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all its rows. A blank record adds 0 to every sum and enters no count. Rows
@@ -256,8 +257,8 @@ def least_squares_descent(
 
     Source
     ------
-    Bias-aware intervals: Armstrong and Kolesár (2018). Clip from a private histogram, products and
-    steps: ours.
+    Bias-aware intervals: Armstrong and Kolesár (2018). The clip from a private histogram, the
+    products q and the steps are ours.
     """
     shares = SplitBudget(budget, rng)
     widths = {"common_width": True, "clips_weighted": True}
@@ -271,12 +272,12 @@ class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
-    (`label_share`). `tail_share` is for the private clip of the wide steps and the allowance for
-    bias. `curvature_share` and `long_share` are for two second moments of unclipped rows. Rows are
-    shortened until noise is small in the first moment, and less in the second. `moment_share` and
-    `mean_share` are for the second moment of clipped gradients and for two traces. `final_share`,
-    the rest, is split over three wide steps (10, 20 and 70 %). If noise hides residual scales,
-    all steps are wide, with equal parts of the final, scale and warm-up shares.
+    (`label_share`). `tail_share` is for the histogram behind the wide steps' clip and the allowance
+    for bias. `curvature_share` and `long_share` are for two second moments of unclipped rows; in
+    the second, rows are shortened less, and noise is larger. `moment_share` is for the second
+    moment of clipped gradients, `mean_share` for two traces. `final_share`, the rest, is split over
+    three wide steps (10, 20 and 70 %). If noise hides residual scales, all steps are wide and share
+    the final, scale and warm-up shares equally.
     """
 
     end: ClassVar[str] = "wide"
@@ -300,12 +301,12 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """Sizes a_k = f_k/(f_1 + ... + f_k): the noise is that of one step with all shares f."""
+    """Step sizes a_k = f_k/(f_1 + ... + f_k): together as noisy as one step with all shares f."""
     return np.asarray(shares) / np.cumsum(shares)
 
 
 def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
-    """Settings with the start of a robust fit; the other shares keep their proportions."""
+    """Settings with the start of a Huber fit; the other shares keep their default proportions."""
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())
     rest = {name: getattr(LeastSquaresSettings, name) for name in REST}
@@ -323,7 +324,7 @@ def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
 def default_least_squares_settings(
     *, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
-    """Settings from public numbers; the start is as in `default_settings`."""
+    """Default settings from public numbers, with the start of `default_settings`."""
     robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
     return with_start_of(robust)
 
@@ -333,11 +334,11 @@ class LeastSquaresFit(DescentFit):
     """Released values of `least_squares_descent`."""
 
     robust_start: FloatArray  # (p,), last iterate of the warm-up, where the wide steps begin
-    robust_start_variance: float  # of its private noise along a whitened coordinate
-    cap: float  # R and R₁: what rows are shortened to in gradients, and in A₁
-    short_cap: float
-    tail: ProductTail  # of q/√p at the robust start
-    # A₁ and A₂, there too.
+    robust_start_variance: float  # variance of its private noise along a whitened coordinate
+    cap: float  # R, the length to which rows are shortened in gradients and in A₂
+    short_cap: float  # R₁, the same in A₁
+    tail: ProductTail  # law of q/√p at the robust start
+    # A₁ and A₂, both at the robust start.
     curvature: NoisyValue
     long_curvature: NoisyValue
     second_moment: NoisyValue

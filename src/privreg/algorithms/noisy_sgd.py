@@ -64,11 +64,11 @@ class LinearRecords(Immutable):
     shape : {"uniform", "gaussian"}
         Law of u.
     mean, std, target : array_like, shape (d,)
-        μ, s and the ground truth x̃, at most 1e12 in size; s is at least 0.
+        Means μ and deviations s ≥ 0 of features, and the ground truth x̃; at most 1e12 in size.
     label_noise_std : float
         Standard deviation of the label noise before it is clipped, 0 or from 1e-12 to 1e12.
     label_noise_clip : float
-        Clip in standard deviations, from 1e-12 to 1e12; `inf` clips nothing.
+        Clip of this noise in standard deviations, from 1e-12 to 1e12; `inf` clips nothing.
     """
 
     shape: Literal["uniform", "gaussian"]
@@ -124,13 +124,13 @@ class LinearRecords(Immutable):
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> FloatArray:
-        """Population risk, half the mean squared error of a fresh label, (..., d) -> (...)."""
+        """Population risk at parameters (..., d): half the mean squared error of a fresh label."""
         error = np.asarray(parameters, dtype=float) - self.target
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
         return np.asarray(0.5 * (excess + self._label_noise_square))
 
     def sample(self, count: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
-        """Features of shape (count, d) and labels of shape (count,)."""
+        """Draw features of shape (count, d) and labels of shape (count,)."""
         size = (count, self.dimension)
         if self.shape == "uniform":
             standard = sqrt(3.0) * (2.0 * rng.random(size) - 1.0)
@@ -151,7 +151,7 @@ def simulate_noisy_sgd(
     ridge: float = 0.0,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    r"""One-pass noisy SGD on freshly drawn records, for all noise scales and clipping norms.
+    r"""One-pass noisy SGD on freshly drawn records, for each pair of noise scale and clipping norm.
 
     .. math::
         g_k = a_k(a_k^\top x_k-b_k)+\delta x_k,\qquad
@@ -163,6 +163,7 @@ def simulate_noisy_sgd(
     Parameters
     ----------
     records : LinearRecords
+        Law from which the records are drawn.
     initial : array_like, shape (d,)
         Start x_0, at most 1e12 in size.
     step_sizes : array_like, shape (n,)
@@ -170,10 +171,11 @@ def simulate_noisy_sgd(
     gradient_noise_stds : array_like, shape (S,)
         Standard deviations σ of the gradient noise, from 0 to 1e12.
     clip_norms : array_like, shape (C,)
-        Norms c, from 1e-12 to 1e12; or `inf`, which clips nothing.
+        Clipping norms c, from 1e-12 to 1e12; or `inf`, which clips nothing.
     ridge : float
-        Penalty δ, 0 or from 1e-12 to 1e12.
+        Factor δ of the penalty δ/2 ‖x‖², 0 or from 1e-12 to 1e12.
     rng : numpy.random.Generator
+        Source of records and noise.
 
     Guarantee
     ---------
@@ -186,8 +188,7 @@ def simulate_noisy_sgd(
 
     Source
     ------
-    lin2025, Algorithm 1; the clipped variant of section 5, where the paper leaves open whether the
-    penalty's gradient is clipped too.
+    lin2025, Algorithm 1, and section 5, which does not say whether clipping includes the penalty.
     """
     descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
     return _run(records, None, *descent)
@@ -212,9 +213,9 @@ def run_noisy_sgd(
     features : array_like, shape (n, d)
     labels : array_like, shape (n,)
     records : LinearRecords
-        Law for the recorded population risk; nothing is drawn from it.
+        Law for which the population risk is computed; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`. A norm `inf` needs row lengths of 0 or 1e-50 to 1e50.
+        As for :func:`simulate_noisy_sgd`. With a norm `inf`, rows need length 0 or 1e-50 to 1e50.
 
     Guarantee
     ---------
@@ -233,7 +234,7 @@ class NoisySGDRuns(Rebuilt):
     iterate : ndarray, shape (S, C, d)
         Last iterates, for studies; `release` returns one setting's last iterate with its budget.
     risk : Diagnostic of ndarray, shape (S, C, n + 1)
-        Population risk before the first step and after each.
+        Population risk before the first step and after each step.
     clipped_fraction : Diagnostic of ndarray, shape (S, C)
         Share of the n gradients that were longer than the clipping norm.
     gradient_noise_stds : ndarray, shape (S,)
@@ -258,21 +259,20 @@ class NoisySGDRuns(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""Last iterate of one setting, with the budget of all its iterates.
+        r"""Return the last iterate of one setting, with the budget of all its iterates.
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and zero-out neighbours, since the gradient of a blank record still contains
-        the penalty.
+        for replace-one and zero-out neighbours alike: a blank record's gradient has the penalty.
 
         Parameters
         ----------
         setting : (int, int), optional
             Indices of the noise scale and of the clipping norm; optional if there is one of each.
-            Refused if another setting was released before, this one has no noise, or any setting
-            of the run has no clipping.
+            Refused if another setting was released before, if this one has no noise, or if any
+            setting of the run has no clipping.
         neighbours : Neighbours
-            Replace-one or zero-out; under both, records keep their places.
+            Neighbouring relation, replace-one or zero-out.
         """
         relation = require_places(neighbours)
         noises, norms = np.broadcast_arrays(self.gradient_noise_stds[:, None], self.clip_norms)

@@ -1,4 +1,4 @@
-"""Ordinary least squares with its textbook interval: the non-private baseline."""
+"""Ordinary least squares with textbook intervals, the non-private baseline."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LeastSquares:
     standard_errors : ndarray, shape (p,)
         Estimated standard deviation of each coefficient about the population parameter.
     degrees_of_freedom : int
-        n - p.
+        n - p, for n rows and p features.
     """
 
     not_private: ClassVar[bool] = True

@@ -4,9 +4,9 @@ Each sample is used once, in order. With the gradient :math:`g_k = x_k(x_k^\top\
 
 .. math:: \theta_k = \theta_{k-1}
     - \min\Big(\eta_k, \frac{2}{\|x_k\|^2}\Big)\,\min\Big(1, \frac{C}{\|g_k\|}\Big)\, g_k
-    + 2 C \sigma_k b_k, \qquad b_k \sim N(0, I),
+    + 2 C \sigma_k b_k, \qquad b_k \sim N(0, I).
 
-from :math:`\theta_0 = 0`, and only :math:`\theta_n` is released (bombari2025, Algorithm 1).
+The start is :math:`\theta_0 = 0`, and only :math:`\theta_n` is released (bombari2025, Algorithm 1).
 """
 
 from __future__ import annotations
@@ -199,8 +199,7 @@ def step_rows(  # type: ignore[no-untyped-def]
 
     `directions` (sample_size, d) of the private noise have no row if there is no noise.
 
-    Returns True if all rows and labels are in the range of `is_within_range`. If False is returned,
-    nothing is moved.
+    Returns True if all rows and labels are in the range of `is_within_range`; else moves nothing.
     """
     squared_norms, within = _squared_norms(rows, labels, in_range)
     if not within:
@@ -377,8 +376,8 @@ class Mechanism(Immutable):
 
     Guarantee
     ---------
-    Each setting's output spends at most `budget` for data sets that differ in one sample (replace
-    one). Conditions: the features' scaling and the released setting are chosen without looking at
+    Each setting's last iterate spends at most `budget` for data sets that differ in one replaced
+    sample. Conditions: the features' scaling and the released setting are chosen without looking at
     these data, and only the last iterate is released. The cost is computed from steps and noise
     (equation (4.1)); a mechanism over its budget is refused. Settings share noise directions: only
     one setting may be released. Risks along a run and comparisons of settings are not private.
@@ -458,7 +457,7 @@ def fit(
         Rows in the order of use, one for each step of the mechanism.
     labels : array_like, shape (sample_size,)
     rng : Generator
-        Draws the private noise.
+        Source of the private noise.
 
     Returns
     -------
@@ -484,19 +483,17 @@ def risk_path(
 ) -> FloatArray:
     """Excess risk along runs on samples that are drawn on the fly and never stored.
 
-    All settings share the data and the private noise's directions. Paths are diagnostics, not
-    private releases.
+    All settings share the data and the private noise's directions. The paths are not private.
 
     Parameters
     ----------
     mechanism : Mechanism
     model : LinearModel
-        Draws the samples.
+        Model from which samples are drawn.
     rng : Generator
-        Draws samples and noise.
+        Source of samples and noise.
     record : array_like of int, optional
-        Increasing steps after which the risk is recorded; 0 is the start. Only the last step by
-        default.
+        Increasing steps after which the risk is recorded; 0 is the start. By default the last step.
 
     Returns
     -------
@@ -516,7 +513,7 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Excess risk for an isotropic covariance, with `risk_path`'s law at a cost independent of d.
+    r"""Excess risk as from `risk_path` for an isotropic covariance; the cost does not grow with d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
     scalars: the component of a sample along the error, the norm of the rest, the label noise and
@@ -527,7 +524,7 @@ def isotropic_risk_path(
     mechanism, rng, record
         As for `risk_path`.
     dimension : int
-        At least 3.
+        Number of features d, at least 3.
     target_norm, label_noise_std : float
         Norm of theta* and standard deviation of the label noise; each 0 or from 1e-12 to 1e12.
 
@@ -553,7 +550,7 @@ def fit_together(
     labels: ArrayLike,
     rng: np.random.Generator,
 ) -> list[FloatArray]:
-    """Run `fit` for several mechanisms; of all rows of all results only one may be released."""
+    """Run `fit` for several mechanisms; only one row of one result may be released."""
     runs = _Runs.of(mechanisms)
     require_rng("rng", rng)
     features, labels = checked_data(features, labels, shape=(runs.sample_size, None))

@@ -1,4 +1,4 @@
-"""Records (a row, or all rows of one person), and bounded sums over them."""
+"""Records, each a row or all rows of one person, and bounded sums over records."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ PLAIN = (np.number, np.character)
 
 
 def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
-    """Names of persons; whether two names are equal does not depend on the other names.
+    """Check names of persons; whether two names are equal does not depend on other names.
 
-    Lists are not converted to an array of one type, in which 1 and "1" could become one name, as
-    could 2^53 and 2^53 + 1 beside a fraction. All names must have one sortable type, and none may
-    be missing; `inf` is allowed. Error messages quote no names.
+    Lists are not converted to an array of one type. There 1 and "1" could become one name; so could
+    2^53 and 2^53 + 1 if another name is a fraction. All names must have one sortable type, and none
+    may be missing; `inf` is allowed. Error messages quote no names.
     """
     require_unmasked("groups", groups)
     names: NDArray[Any] = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
@@ -153,7 +153,7 @@ class Records(Rebuilt):
 
     @property
     def weighted(self) -> bool:
-        """True if rows have been multiplied by the roots of their weights."""
+        """True if rows have been multiplied by the square roots of their weights."""
         return bool(getattr(self.samples, "weighted", False))
 
     def chunks(
@@ -187,10 +187,10 @@ class Records(Rebuilt):
         """Sum of `part(features, labels, starts)` over chunks, an array of the given shape.
 
         `part` returns an array, or a function that returns the array for a slice of the rows. With
-        a map W, its first argument is the `WhiteRows`. With parameters θ, it gets residuals in
-        place of labels. For data sets in memory, the last θ's residuals and up to 256 MB of the
-        last W's rows are kept. Samples with several parts are summed by several threads, or by
-        their executor. A record adds whole numbers of size at most 2⁴⁰, so that the sum is exact.
+        `whitening` W, its first argument is the `WhiteRows`. With `parameters` θ, it takes
+        residuals in place of labels. For data sets in memory, the residuals at the last θ and up to
+        256 MB of rows Wᵀx for the last W are kept. Several threads or the samples' executor sum the
+        parts of samples. A record adds whole numbers up to ±2⁴⁰, so sums are exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -292,7 +292,7 @@ class Records(Rebuilt):
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Person number of each row, counted from 0, shape (rows,); computed once."""
+    """Number of each row's person, counted from 0, shape (rows,); computed once."""
 
     codes: NDArray[np.intp]
 
@@ -321,7 +321,7 @@ def _picked(rows: Chunk | WeightedChunk, which: Any) -> Chunk | WeightedChunk:
 class WhiteRows(NamedTuple):
     """Rows z = Wᵀx (rows, p), and ‖z‖² and ‖z‖ (rows,) computed from them.
 
-    `roots` are the square roots of the rows' weights, for clips of a record's own residual.
+    `roots` are the square roots of the rows' weights, needed to clip unweighted residuals.
     """
 
     rows: Rows
@@ -352,9 +352,9 @@ def _is_identity(whitening: FloatArray) -> bool:
 
 
 def row_sum(records: Records, *, longest: float, label_unit: float = 0.0) -> FloatArray:
-    """Sum (p,) of the records' mean rows, each shortened to at most `longest`.
+    """Sum, (p,) or (p + 1,), of the mean row of each record, shortened to at most `longest`.
 
-    A weighted row √w(1, x) adds w(1, x). With `label_unit`, labels are appended: (p + 1,).
+    A weighted row √w(1, x) adds w(1, x). With `label_unit`, rows end with labels in this unit.
     """
 
     def part(features: Rows, labels: Rows, starts: Starts) -> Sums:
@@ -399,8 +399,8 @@ def gram_sum(records: Records, whitening: FloatArray, *, cap: float) -> FloatArr
 class Point(NamedTuple):
     """Records at an iterate θ, with gradients in the coordinates of z = Wᵀx.
 
-    With a cap R, each record's gradient is multiplied by min(1, R²/Σ‖z‖²), and the product is
-    clipped. Without a cap, the records' `common_width` determines how a gradient is bounded.
+    With a cap R, each record's gradient is multiplied by min(1, R²/Σ‖z‖²), where Σ is over its
+    rows, and then clipped. Without a cap, the bound depends on the records' `common_width`.
     """
 
     records: Records
@@ -411,7 +411,7 @@ class Point(NamedTuple):
     def gradient_length_histogram(
         self, edges: FloatArray, clip_norm: float | None = None
     ) -> FloatArray:
-        """Counts (len(edges) + 1,) of records by the length of their gradient over √p.
+        """Counts (len(edges) + 1,) of records by gradient length divided by √p.
 
         A nonzero record adds 1 to one count. With γ = `clip_norm`, Σ min(‖g‖², γ²) is appended.
         """
@@ -435,9 +435,9 @@ class Point(NamedTuple):
         .. math::
             \sum_i \mathbf z_i\mathbf z_i^\top 1\{\|\mathbf z_i r_i\| \le \gamma\}
 
-        With a common width, zzᵀ is multiplied by min(1, √p/‖z‖), and the indicator tests the
-        residual. A record of several rows with gradient g and M = Σ zzᵀ adds M, or, if it is
-        clipped, (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
+        With a common width, zzᵀ is multiplied by min(1, √p/‖z‖), and the condition is |r| ≤ γ/√p. A
+        record of several rows with gradient g adds M = Σ zzᵀ if g is not clipped, and otherwise
+        (γ/‖g‖)(I - ggᵀ/‖g‖²) M. Each record's term has Frobenius norm at most cap².
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -487,7 +487,7 @@ class Point(NamedTuple):
         return curvature, square
 
     def second_moment_sum(self, *, clip_norm: float) -> FloatArray:
-        """Sum of ggᵀ over records' clipped gradients g, (p, p): Frobenius norm at most γ² each."""
+        """Sum (p, p) of ggᵀ over records' clipped gradients g; each ggᵀ has norm at most γ²."""
 
         def part(found: RecordGradients) -> Sums:
             return partial(_gram, found.vectors, found.clipped_weights(clip_norm), clip_norm, None)
@@ -502,9 +502,9 @@ class Point(NamedTuple):
         .. math::
             \sum_i \min(1, R_1^2/Z_i)\, 1\{q_i \le C\} \sum_{j \in i} z_j z_j^\top
 
-        where Z_i sums the squares of record i and q_i is its gradient's length. The second has R in
-        place of R₁; both are (p, p). A record adds positive semi-definite matrices of Frobenius
-        norm at most R₁² and R², and a vector of norm at most C.
+        where Z_i sums ‖z_j‖² over the rows of record i, and q_i is the length of its gradient. The
+        second has the cap R in place of R₁ = `short_cap`; both are (p, p). A record adds positive
+        semi-definite matrices of Frobenius norm at most R₁² and R², and a vector of norm at most C.
         """
 
         cap: Any = self.cap
@@ -529,7 +529,7 @@ class Point(NamedTuple):
         return short, long, sums[-p:]
 
     def last_sums(self, *, clip_norm: float, short_cap: float) -> tuple[FloatArray, float, float]:
-        """Σ ggᵀ (p, p), the trace of the first of `first_sums`, and Σ ‖g‖², at the last iterate.
+        """Σ ggᵀ (p, p) of clipped gradients g, the trace of the first of `first_sums`, and Σ ‖g‖².
 
         A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first. It
         adds a number in [0, R₁²] to the second, and one in [0, C²] to the third.
@@ -580,8 +580,8 @@ class Point(NamedTuple):
 class RecordGradients:
     """Gradients of a chunk's records: whitened rows, residuals (rows,), and clipped products.
 
-    A row's gradient is leverage · residual · row; `vectors` holds the sums of a record's several
-    rows. `lengths` are compared with the clip; `norms` are 0 for blank records.
+    A row's gradient is leverage · residual · row. If records have several rows, `vectors` holds
+    sums over their rows. `lengths` are compared with the clip; `norms` are 0 for blank records.
     """
 
     white: WhiteRows
@@ -593,7 +593,7 @@ class RecordGradients:
     starts: Starts
 
     def histogram(self, edges: FloatArray) -> FloatArray:
-        """Counts of the gradients' lengths over √p, without blank records."""
+        """Counts of gradient lengths divided by √p, without blank records."""
         lengths = _present(self.lengths, self.norms)
         return bin_counts(lengths / np.sqrt(self.white.rows.shape[1]), edges)
 

@@ -79,15 +79,14 @@ class ArraySamples(Immutable):
     Parameters
     ----------
     features : array_like, shape (n, p)
-        Finite features, copied to read-only memory, so that the norms stay valid. An empty table
-        has shape (0, p).
+        Finite features, copied to read-only memory, so norms stay valid; shape (0, p) if empty.
     labels : array_like, shape (n,)
         Finite labels, one per row.
 
     Attributes
     ----------
     norms : ndarray, shape (n,)
-        Euclidean norms of the rows, correct for every finite row; `inf` beyond double precision.
+        Euclidean norms of the rows, correct for every finite row; `inf` if too large for a double.
     is_within_range : bool
         True if clipped gradients can be computed without rescaling any row (`rescaled`).
     """
@@ -168,7 +167,7 @@ class _CheckedSamples:
 
 
 def build(kind: type[T], **values: Any) -> T:
-    """An object of a class that users cannot construct, with arrays in read-only memory."""
+    """Make an object of a class that users cannot construct; its arrays are read-only."""
     found = object.__new__(kind)
     for name, value in values.items():
         object.__setattr__(found, name, frozen(value) if isinstance(value, np.ndarray) else value)
@@ -216,7 +215,7 @@ def checked_data(
 
 
 def row_norms(features: FloatArray) -> FloatArray:
-    """Euclidean norms of finite rows, `inf` beyond double precision."""
+    """Euclidean norms of finite rows; `inf` if too large for a double."""
     with np.errstate(over="ignore"):
         squares = np.einsum("ij,ij->i", features, features)
         norms = np.sqrt(squares)
@@ -234,9 +233,9 @@ def rescaled(chunk: Chunk) -> Chunk:
 
     A row longer than 1e50 is shortened to 1e50 together with its label. This keeps the gradient's
     direction, and the length of a clipped gradient. A row shorter than 1e-50 is lengthened to
-    1e-50, and its label divided by the same factor: :math:`\|x\|y` stays, and :math:`\|x\|^2\theta`
-    is negligible beside it. A label beyond 1e110 is set to 1e110: its gradient is clipped either
-    way. The change of a row does not depend on other rows.
+    1e-50, and its label is divided by the same factor: :math:`\|x\|y` stays the same, and
+    :math:`\|x\|^2\theta` is negligible beside it. A label beyond 1e110 is set to 1e110: its
+    gradient is clipped either way. The change of a row does not depend on other rows.
     """
     features, labels, norms = chunk
     if is_within_range(labels, norms):
@@ -265,9 +264,9 @@ def is_within_range(labels: FloatArray, norms: FloatArray) -> bool:
 
 
 class WeightedChunk(NamedTuple):
-    """Weighted rows as in `Chunk`, with the roots (rows,) of their weights.
+    """Weighted rows as in `Chunk`, with the square roots (rows,) of their weights.
 
-    `Records` needs the roots to clip a record's own residual.
+    `Records` needs the roots to clip the unweighted residual.
     """
 
     features: FloatArray
@@ -278,13 +277,13 @@ class WeightedChunk(NamedTuple):
 
 @dataclass(frozen=True)
 class WeightedSamples(ArraySamples):
-    r"""Data set in memory with weighted rows and the roots √w̃ (n,) in [0, 1] of their weights.
+    r"""Rows in memory, already multiplied by `roots` (n,), the square roots √w̃ of their weights.
 
     .. math::
         (\sqrt{\tilde w}\,x, \sqrt{\tilde w}\,y), \qquad \tilde w = \mathrm{clip}(w, 0, W)/W
 
-    Least squares on these rows is weighted least squares. A row of weight 0 holds only zeros. The 1
-    of an intercept is multiplied by √w̃, too.
+    where W is the bound of the weights w. Least squares on these rows is weighted least squares. A
+    row of weight 0 holds only zeros. The 1 of an intercept is also multiplied by √w̃.
     """
 
     _norms_are_own: ClassVar[bool] = True
@@ -311,7 +310,7 @@ def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
 def clipped_gradient_sum(
     chunks: Iterable[Chunk], parameters: ArrayLike, *, clip_norm: ArrayLike
 ) -> tuple[FloatArray, NDArray[np.int64]]:
-    r"""Negative sum (p, lanes) of clipped gradients at each column of θ; clipped rows (lanes,).
+    r"""Negative sum of clipped gradients, and number of clipped rows, at each column of θ.
 
     .. math::
         -\sum_i \mathrm{CLIP}_\gamma\big(-\mathbf x_i r_i\big)
@@ -319,13 +318,14 @@ def clipped_gradient_sum(
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
     The right-hand side is the negative gradient of a sum of Huber losses, with one width per row.
-    It needs no n × p array of gradients. The number of clipped rows is a non-private diagnostic.
+    It needs no n × p array of gradients. Shapes are (p, lanes) and (lanes,). Counts of clipped rows
+    are not private.
 
     Guarantee
     ---------
     Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
-    rounding error of p + 4 units in the last place. The guarantee is for sums of real numbers: the
-    sum itself is rounded.
+    rounding error of p + 4 units in the last place. The guarantee is for exact sums; the returned
+    sum is rounded.
 
     Source
     ------
@@ -356,7 +356,7 @@ def sum_clipped(
 
 
 def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[Chunk]:
-    """Chunks, rescaled so that clipped gradients do not overflow; unchanged if nothing is clipped.
+    """Chunks, rescaled so that clipped gradients do not overflow; unchanged without any clipping.
 
     If some clips are infinite and others finite, a row that needs rescaling raises ValueError. Such
     a run is not private, so the error may depend on rows.
@@ -376,7 +376,7 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[C
 
 
 def clippable_chunks(samples: Samples, clip_norm: FloatArray) -> Callable[[], Iterator[Chunk]]:
-    """Function that reads the data set again at each call, through `rescale_chunks`."""
+    """Function that, at each call, reads the data set again and applies `rescale_chunks`."""
     if isinstance(samples, ArraySamples) and samples.is_within_range:
         # Seen once, so that no pass pays for looking again: the arrays are read-only.
         return samples.chunks
@@ -438,7 +438,7 @@ def initial_point(start: ArrayLike | None, dimension: int) -> FloatArray:
 def require_increasing(
     name: str, steps: ArrayLike, *, least: int = 1, most: int
 ) -> NDArray[np.int64]:
-    """Whole numbers in a range, strictly increasing; may be empty."""
+    """Check that whole numbers lie in a range and strictly increase; there may be none."""
     found = require_counts(name, steps, least=least, most=most)
     if found.ndim != 1 or np.any(np.diff(found) < 1):
         raise ValueError(f"{name} must increase and lie in [{least}, {most}], got {short(steps)}")
@@ -446,7 +446,7 @@ def require_increasing(
 
 
 def require_places(neighbours: Neighbours | str) -> Neighbours:
-    """Replace-one or zero-out neighbours; other relations would let records change places."""
+    """Check that neighbours are replace-one or zero-out; add-remove would shift later records."""
     relation = Neighbours(neighbours)
     if relation is Neighbours.ADD_REMOVE:
         raise ValueError(
@@ -463,7 +463,10 @@ def released_setting(
     clip_norm: FloatArray,
     noise: FloatArray,
 ) -> tuple[tuple[int, ...], float, float]:
-    """Index, clipping norm and noise of the one released setting, since settings share noise."""
+    """Index, clipping norm and noise of the released setting.
+
+    Only one setting may be released, because all settings share the same noise.
+    """
     if not np.all(np.isfinite(clip_norm)):
         # A row that nothing clips can end the run, and with it every other setting.
         raise ValueError("setting must come from a run with only finite clip norms, got inf")

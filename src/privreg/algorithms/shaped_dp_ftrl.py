@@ -3,9 +3,9 @@ r"""One-pass DP-FTRL with shaped and correlated noise, and estimates of the resi
 .. math:: w_{t+1} = w_t - \eta\big(\mathrm{clip}_\psi(x_t(x_t^\top w_t - y_t)) + \xi_t\big),
     \qquad \bar w_N = \frac1N\sum_{t<N} w_t
 
-from w_0 = 0. Gradients are clipped to ψ in the norm √(gᵀΣ⁻¹g); the ξ_t are combinations of draws
-from N(0, (τψ)²Σ). Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
-independent noise gives DP-SGD. Σ = I gives the usual algorithms.
+from w_0 = 0. Gradients are clipped to ψ in the norm √(gᵀΣ⁻¹g); the ξ_t are linear combinations of
+draws from N(0, (τψ)²Σ). Only the average is released. Tree noise gives DP-FTRL-Σ of anon2024, and
+independent noise gives DP-SGD. With Σ = I both are the usual algorithms.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ from privreg.privacy.release import USUAL, Diagnostic, Release
 
 
 def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: int) -> float:
-    """Least noise multiplier τ at which all iterates of one pass together cost ρ.
+    """Least noise multiplier τ at which all iterates of one pass together cost `budget`.
 
     Guarantee
     ---------
-    For replace-one or zero-out neighbours, releasing every prefix sum of gradients clipped to ψ
-    with node noise τψ is ρ-zCDP. The iterates are, too, since they depend on these sums. ψ may
-    depend on earlier iterates and public rows if a node's noise has the largest ψ so far.
+    For replace-one or zero-out neighbours, the prefix sums of gradients clipped to ψ, with node
+    noise τψ, are ρ-zCDP together. So are the iterates, which are functions of them. ψ may depend on
+    earlier iterates and public rows if a node's noise has the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -99,9 +99,9 @@ def shaped_dp_ftrl(
         Data with as many rows as the mechanism's `sample_size`. Rows are read once, in chunks: rows
         drawn from a seed are never all in memory.
     mechanism : ShapedMechanism
-        Shape, correlation, clipping and noise.
+        Settings of noise and clipping.
     step_size : float
-        η, from 1e-12 to 1e12, chosen without looking at the data.
+        Step size η, from 1e-12 to 1e12, chosen without looking at the data.
     rng : Generator
         Source of the noise.
 
@@ -171,13 +171,13 @@ class ShapedMechanism(Rebuilt):
     Parameters
     ----------
     covariance : NoiseCovariance
-        Σ, computed without the private rows.
+        Shape Σ of the noise, computed without the private rows.
     correlation : Correlation
         Correlation of the noise over steps: tree, independent or damped square root.
     clipping : FixedClip or ResidualClip
         Rule for the clip norm ψ.
     noise_multiplier : float
-        τ, the noise's deviation divided by the clip norm, both in the norm of Σ⁻¹. From 1e-12 to
+        Ratio τ of the noise's deviation to the clip norm, both in the norm of Σ⁻¹. From 1e-12 to
         1e12; or 0, which adds no noise and gives no privacy.
     sample_size : int
         Public number N of rows, at least 2. The last row affects no released iterate.
@@ -186,8 +186,7 @@ class ShapedMechanism(Rebuilt):
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`, for
     replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and for
-    the tree only from nodes that enter a prefix. It does not cover the public rows that
-    `ResidualClip` and Σ use.
+    tree noise only from nodes that enter a prefix sum. It does not cover public rows.
 
     Source
     ------
@@ -256,7 +255,7 @@ class FixedClip:
     Parameters
     ----------
     clip_norm : float
-        ψ in the norm of Σ⁻¹, from 1e-12 to 1e12; or `inf`, which clips nothing.
+        Clip norm ψ, in the norm of Σ⁻¹, from 1e-12 to 1e12; or `inf`, which clips nothing.
     """
 
     clip_norm: float
@@ -267,15 +266,16 @@ class FixedClip:
 
 @dataclass(frozen=True, eq=False)
 class ResidualClip(Immutable):
-    r"""Clipping at ψ_t = C l_t, where l_t estimates the current residuals from public rows.
+    r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
     Noise is scaled by the largest ψ so far. More noise makes residuals larger, and these make ψ
-    larger. Beyond a step size of about 1/(τC√(tr(HΣ) log₂N)) this feedback diverges.
+    larger. With the feature covariance H, this diverges beyond a step size of about 1/(τC√(tr(HΣ)
+    log₂N)).
 
     Parameters
     ----------
     per_residual : float
-        C, from 1e-12 to 1e12: a bound on a feature vector's norm √(xᵀΣ⁻¹x).
+        Factor C, from 1e-12 to 1e12: a bound on a feature vector's norm √(xᵀΣ⁻¹x).
     features : array_like, shape (m, d)
         Public rows, which are not protected; their entries are at most 1e12 in size.
     labels : array_like, shape (m,)
@@ -315,7 +315,7 @@ class ShapedRun:
     diverged : bool
         True if the run overflowed.
     clipped_fraction : Diagnostic of float
-        Share of clipped gradients, computed without noise.
+        Share of clipped gradients; it is not private.
     largest_clip_norm : float
         Largest ψ used, a function of the iterates and of public rows.
     mechanism : ShapedMechanism
@@ -331,9 +331,9 @@ class ShapedRun:
     def release(
         self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Release[FloatArray]:
-        """Release of the average, with the mechanism's budget for all iterates.
+        """Return the average with the mechanism's budget, which covers all iterates of the run.
 
-        Neighbours are replace-one or zero-out; a mechanism without noise or clipping is refused.
+        Neighbours are replace-one or zero-out. Without noise or clipping, the release is refused.
         """
         public = "the rows that determined the noise's shape and the clip norms are public"
         relation = Neighbours(neighbours)
@@ -357,12 +357,13 @@ def run_settings(
     """Average iterates of many settings over the same rows and noise, with fixed clip norms.
 
     This is the loop of `shaped_dp_ftrl` for studies that compare settings. Each setting alone has
-    the law of that function, but comparisons are not private. `inverse_norms` (settings, N) are
+    the law of `shaped_dp_ftrl`, but comparisons are not private. `inverse_norms` (settings, N) are
     √(xᵀΣ⁻¹x) for each setting's Σ. `noise` (N - 1, d) are increments of standard normal noise in
     the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
-    diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part (`PublicCovariance`), with one
-    multiplier per setting. At most `block` settings are run together, so that their state fits in
-    the cache. Averages (settings, d) of settings that overflowed are `inf`.
+    diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part of the noise
+    (`PublicCovariance`), with multipliers `shared_scale` (settings,). At most `block` settings are
+    run together, so that their state fits in the cache. Averages (settings, d) are `inf` for
+    settings that overflowed.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)
@@ -535,7 +536,7 @@ def public_residual_scale(
 
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
 
-    l² estimates 2 (‖w - w*‖²_H + σ²).
+    l² estimates 2 (‖w - w*‖²_H + σ²), with feature covariance H and label noise of deviation σ.
 
     Source
     ------
@@ -560,13 +561,12 @@ def private_residual_scale(
     Laplace noise of scale 2/(εg) on its share. Bins with a noisy share below 2 ln(2/δ)/(εg) + 1/g
     are dropped. The scale is √(2 b) for the upper end b of the fullest bin. Its square is 2 to 4
     times the mean of a typical group. The scale is 0 if the group means are 0, and `inf` if they
-    overflow or no bin is left. Fewer rows than `private_groups_needed` are refused: the histogram
-    would be noise.
+    overflow or no bin is left. Fewer rows than `private_groups_needed` are refused.
 
     Guarantee
     ---------
-    The estimate is (ε, δ)-DP for replacing one of these rows, if none of these rows is used
-    elsewhere. At most one group's mean moves to another bin, which changes two shares by 1/g each.
+    The estimate is (ε, δ)-DP for replacing one of these rows, if no other computation uses them. At
+    most one group's mean moves to another bin, which changes two shares by 1/g each.
 
     Source
     ------
@@ -615,7 +615,7 @@ def private_groups_needed(*, epsilon: float, delta: float, failure_probability: 
 
 
 def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, float]:
-    r"""Shares of (ε, δ) for each of N private estimates: ε/√(8 N ln(2/δ)) and δ/(2N).
+    r"""Share of (ε, δ) that each of N private estimates gets: ε/√(8 N ln(2/δ)) and δ/(2N).
 
     Guarantee
     ---------

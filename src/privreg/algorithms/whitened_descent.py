@@ -87,11 +87,11 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
 @dataclass
 class SplitBudget(Uncopied):
-    """Gaussian mechanisms that share one budget, with a list of the share that each has spent.
+    """Gaussian mechanisms that share one budget, with a record of each purpose's spent share.
 
-    The methods take the purpose, the share, and a sum over records in whole numbers. They also take
-    the largest norm of a record's part, and the divisor of the sum. In whole units, that norm is
-    2²⁰ for vectors and numbers, and 2⁴⁰ for matrices. Without a generator, noise is exact and comes
+    The methods take a purpose, its share, and a sum over records in whole numbers. Most also take
+    the `bound` on a record's norm, and the divisor `n` of the sum. In whole units the bound is 2²⁰
+    for vectors and numbers, and 2⁴⁰ for matrices. Without a generator, noise is exact and comes
     from the operating system's secure bits (`privreg.noise.exact`).
 
     Guarantee
@@ -123,7 +123,7 @@ class SplitBudget(Uncopied):
         return (TIMES, TRUSTED) if self.rng is None else (SECRET_STREAM,)
 
     def noise_std(self, what: str, share: float, square: int) -> int:
-        """Spend a share ρ of the budget; return the least whole deviation s with Δ² ≤ 2ρs²."""
+        """Spend a share ρ of the budget; return the least whole number s with `square` ≤ 2ρs²."""
         self._require_process()
         if not 0 < share <= 1:
             raise ValueError(f"share must be in (0, 1], got {share:g}")
@@ -139,7 +139,7 @@ class SplitBudget(Uncopied):
     def histogram(
         self, what: str, share: float, counts: Any, square: int | None = None
     ) -> NoisyValue:
-        """Noisy counts; `square` is the squared sensitivity, by default of one-hot counts."""
+        """Noisy counts; `square` is the squared sensitivity, by default that of one-hot counts."""
         square = (self.turns if square is None else square) * UNITS**2
         return self.gaussian_mechanism(what, share, np.asarray(counts) * UNITS, square, 1.0)
 
@@ -171,7 +171,7 @@ class SplitBudget(Uncopied):
     def gaussian_mechanism(
         self, what: str, share: float, total: Any, square: int, size: float
     ) -> NoisyValue:
-        """Noisy sum; `square` is its squared sensitivity in whole units; 2²⁰ units are `size`."""
+        """Noisy sum with squared sensitivity `square` in whole units, 2²⁰ of which equal `size`."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
             noise = rounded_normals(total.shape, std=std)
@@ -186,14 +186,14 @@ THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
-    """Inverse root of a shrunk second moment, and the weight of the noisy moment in it."""
+    """Inverse square root of a shrunk second moment, and the noisy moment's weight in it."""
 
     root: FloatArray
     weight: float
 
 
 def whiten(gram: NoisyValue) -> Whitening:
-    """Inverse root of a noisy second moment after shrinkage, with small eigenvalues raised."""
+    """Inverse square root of a noisy second moment, shrunk and with small eigenvalues raised."""
     p = len(gram.value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
@@ -204,7 +204,7 @@ def whiten(gram: NoisyValue) -> Whitening:
 
 
 def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
-    """Inverse of a noisy curvature, shrunk by its known noise, with small eigenvalues raised.
+    """Shrink a noisy curvature by its known noise, raise small eigenvalues, and invert it.
 
     `slope` in (0, 1] is the curvature's mean eigenvalue under Gaussian residuals.
     """
@@ -242,7 +242,7 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
     for eigenvectors v of A, or eigenvectors of A₂ with eigenvalue λ. s₂ is the noise deviation of
-    A₂. A is raised to the value of A₂ less `caution` times s₂.
+    A₂. Along these vectors A is raised to the value of A₂ less `caution` times s₂.
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
@@ -297,9 +297,9 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
         \hat s = \arg\min_s \sum_k \Big(\frac{h_k}n - p_k(s)\Big)^2, \qquad
         p_k(s) = \Pr(|\xi| s \in \text{bin } k),\ \xi \sim N(0, 1)
 
-    Bins that no candidate reaches add the same noise to every candidate's sum, so that a full grid
-    costs no accuracy. Outliers lie in such bins. Edges are the upper ends of all bins but the last;
-    the scale is between the second edge and the last.
+    Bins that no candidate reaches add the same amount to all candidates' sums, so they cost no
+    accuracy; outliers lie in such bins. `edges` are the upper ends of all bins but the last. The
+    scale is between the second edge and the last.
     """
     candidates, mass = _normal_masses(tuple((edges / edges[-1]).tolist()))
     score = mass @ (counts / sample_size) - 0.5 * np.sum(mass**2, axis=1)
@@ -309,9 +309,10 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     """True if the noise of a histogram hides the scale; depends on public numbers alone.
 
-    The right scale beats a distant one by ‖p - p'‖²/2, about 0.18, in half the sum of squares. The
-    noise in that difference is ‖p - p'‖ s/n, about 0.6 s/n. The largest of about 17 such draws is
-    near 2 deviations. To leave a margin of 3.5 deviations, s/n must be at most 0.085.
+    Let p and p' be the bins' probabilities at the right and at a distant scale. In half the sum of
+    squares of `residual_scale`, the right scale is lower by ‖p - p'‖²/2, about 0.18. Noise s in
+    each of the counts of n records moves this by ‖p - p'‖ s/n, about 0.6 s/n. The largest of about
+    17 such draws is near 2 deviations. For a margin of 3.5 deviations, s/n must be at most 0.085.
     """
     return noise_std > HIDDEN * sample_size
 
@@ -321,8 +322,8 @@ def length_cap(
 ) -> float:
     """Length that about a tenth of the records exceed, from a noisy histogram.
 
-    If the noise is more than that tenth, the number of records above the cap must exceed the noise
-    instead. If no number does, the cap is the largest length.
+    Where the noise is larger than a tenth of the records, the number above the cap must exceed the
+    noise instead. If no number does, the cap is the last edge.
     """
     above = np.cumsum(counts[::-1])[::-1]
     # above[k] counts lengths over edges[k - 1]; the last bin is empty of single rows.
@@ -403,21 +404,21 @@ class DescentFit:
 
     iterates: FloatArray  # (T, p), θ_1..θ_T in the units of the rows
     whitening: FloatArray  # W, (p, p)
-    # S_t, in whitened coordinates φ = W⁻¹θ, and λ_t of the mean clipped gradient; of least squares
-    # those of the wide steps alone.
+    # S_t in coordinates φ = W⁻¹θ, and noise deviations λ_t of the mean clipped gradient; for least
+    # squares, those of the wide steps alone.
     step_matrices: FloatArray
     gradient_noise_stds: FloatArray
     clip_norm: float  # of the last steps
     residual_scale: float  # after the warm-up
     gram: NoisyValue  # second moment (p, p) of the rows in the coordinates of the last round
-    curvature: NoisyValue | None  # A, mean derivative of the clipped gradient (A₁), (p, p)
-    second_moment: NoisyValue | None  # B, its mean square, (p, p)
+    curvature: NoisyValue | None  # A or A₁, mean derivative of clipped gradients, (p, p)
+    second_moment: NoisyValue | None  # B, mean of ggᵀ for clipped gradients g, (p, p)
     mean_curvature: NoisyValue  # tr(A)/p and tr(B)/p at the last iterate
     mean_square: NoisyValue
-    sample_size: float  # what sums were divided by
+    sample_size: float  # divisor of the sums
     settings: Any
-    spending: tuple[tuple[str, Budget], ...]  # the sum is the whole budget
-    centre: NoisyValue | None = None  # mean row (p,), where there is an intercept
+    spending: tuple[tuple[str, Budget], ...]  # by purpose; the sum is the whole
+    centre: NoisyValue | None = None  # mean row (p,), if there is an intercept
 
     @property
     def parameters(self) -> FloatArray:
@@ -428,10 +429,11 @@ class DescentFit:
 class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
-    With an intercept the start releases the sum of rows. If labels are appended, they are scaled to
-    the bound 2 `feature_norm`, so that a record's norm is at most √5 `feature_norm`. The fit also
-    releases histograms of row lengths, and of residuals at the start and after each warm-up step.
-    It releases Gram matrices of rows of length at most R and sums of gradients clipped to γ.
+    With an intercept the start releases the sum of rows; with `label_share` labels are appended to
+    them. Labels are then scaled to the bound 2 `feature_norm`, so that a record's norm is at most
+    √5 `feature_norm`. The fit also releases a histogram of row lengths, and histograms of residuals
+    at the start and after each warm-up step. It releases Gram matrices of rows shortened to length
+    R and sums of gradients clipped to γ.
     """
 
     settings: StartSettings
@@ -456,7 +458,7 @@ class Descent:
         self.noise_stds: list[float] = []
 
     def whiten(self) -> Whitening:
-        """Compute W from rounds of private second moments, each in the coordinates of the last."""
+        """Compute W from private second moments, each in the coordinates of the round before."""
         records, settings = self.records, self.settings
         share = settings.norm_share + settings.label_share
         norm_share = settings.norm_share / 2 if self.intercept else share
@@ -512,7 +514,7 @@ class Descent:
         return initial, scale
 
     def released(self, first: int = 0) -> dict[str, Any]:
-        """Values of a `DescentFit`, without the steps before number `first`."""
+        """Values of a `DescentFit`; matrices and noise are those of the steps from `first` on."""
         return {
             "iterates": np.array(self.iterates),
             "whitening": self.whitening,
@@ -530,18 +532,18 @@ class Descent:
         return Point(self.records, self.theta, self.whitening, cap)
 
     def step(self, matrix: FloatArray, gradient: NoisyValue) -> None:
-        """θ ← θ + W S (gradient)."""
+        """Make the step θ ← θ + W S g for S = `matrix` and the noisy gradient g."""
         self.theta = moderate(self.theta + self.whitening @ (matrix @ gradient.value))
         self.iterates.append(self.theta)
         self.matrices.append(matrix)
         self.noise_stds.append(gradient.noise_std)
 
     def white_cap(self, share: float) -> float:
-        """`white_cap` at a share of the budget."""
+        """Length from the function `white_cap` at a share of the budget."""
         return white_cap(self.p, sample_size=self.n, rho=share * self.shares.budget.rho)
 
     def clip_norm(self, scale: float) -> float:
-        """γ at a residual scale."""
+        """Clip γ of gradients at a residual scale."""
         return float(self.settings.clip_width * scale * np.sqrt(self.p))
 
     def _scale(self) -> float | None:
@@ -571,7 +573,7 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
 
 
 def moderate(released: FloatArray) -> FloatArray:
-    """Released values, refused if sums over rows would overflow; the refusal reveals only that."""
+    """Check that released values are not so large that sums over rows overflow."""
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(
