@@ -158,7 +158,7 @@ def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> 
         wanted = sum(sizes[key] for key in keys)
         if wanted > most:
             raise ValueError(
-                f"{' + '.join(keys)} must be at most the {most} of {name}, got {wanted}"
+                f"{' + '.join(keys)} must be at most the {most} rows of {name}, got {wanted}"
             )
     return rows
 

@@ -62,10 +62,10 @@ def least_squares_intervals(
         f^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
-    f is a functional; Â, B̂ and V are as in `LeastSquaresLaw`; c(·) is the `bias_aware_quantile`. b
-    is the largest bias from clips (`LeastSquaresLaw.largest_bias`) and shortened rows. t and z are
-    Student's and the normal quantile, with ν = 2s⁴/Var s² from the noise in s². If nothing bounds a
-    coefficient, its interval is infinite, and the reason is returned.
+    f is a functional and W the whitening; Â, B̂ and V are as in `LeastSquaresLaw`; c(·) is the
+    `bias_aware_quantile`. b is the largest bias from clipping (`LeastSquaresLaw.largest_bias`) and
+    from shortened rows. t and z are Student's and the normal quantile, with ν = 2s⁴/Var s² from the
+    noise in s². If nothing bounds a coefficient, its interval is infinite, with a stated reason.
 
     Notes
     -----

@@ -179,7 +179,8 @@ def population_intervals(
         \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
         C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
 
-    A and B are as in `shrunk_moments`. κ_j is the relative noise in the variance estimate.
+    Â and B̂ are as in `shrunk_moments`, W is the whitening, V the covariance from private noise, and
+    κ_j the relative noise in the variance estimate.
 
     Parameters
     ----------
@@ -327,7 +328,7 @@ def coefficient_covariance(
 
     .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
 
-    with the law's covariance L and standard errors s, once for sampling and once for the noise.
+    with directions u, the law's covariance L and standard errors s, for sampling and for noise.
     """
     assert intervals.privacy_error is not None
     error = intervals.standard_error

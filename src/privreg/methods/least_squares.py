@@ -199,7 +199,7 @@ def _whole_labels(law: str, means: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LeastSquaresPrediction:
-    """Length and error of a private least-squares fit, relative to non-private least squares."""
+    """Interval length and error of private least squares, relative to non-private least squares."""
 
     length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
     error: float  # mean squared prediction error

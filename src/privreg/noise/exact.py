@@ -4,11 +4,11 @@ A guarantee for real numbers does not survive floating point. The last bits of a
 record: a noisy sum takes values for one data set that are impossible for its neighbour (Mironov,
 2012). Here sums and noise are whole numbers; the bound on a record is K = 2²⁰ units.
 
-Proof. (1) A record is one row or all rows of a person, weighted or not. It enters as whole numbers
-k. These are computed, with any rounding, from that record, declarations and earlier releases alone.
-A record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of two;
-`exact_factor` rounds released maps W and iterates θ. The products Wᵀx and xᵀθ are therefore exact
-in double precision, in any order of summation, and in any block, thread or processor.
+Proof. (1) A record is one row or all rows of a person, weighted or not. It enters a sum as whole
+numbers k. They are computed, with any rounding, from that record, declarations and earlier releases
+alone. A record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of
+two; `exact_factor` rounds released maps W and iterates θ. The products Wᵀx and xᵀθ are therefore
+exact in double precision, in any order of summation, and in any block, thread or processor.
 (2) The code compares a record's integer :math:`\sum_j k_j^2` with K², and sets k = 0 if that sum is
 larger (`truncated`). A number is clipped to 0, ..., K. A record's computed part of a sum of vectors
 therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is

@@ -29,7 +29,7 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    The encoder is given by Toeplitz coefficients, shape (T,), or as a matrix, one column per step.
+    The encoder is given as Toeplitz coefficients, shape (T,), or a matrix with one column per step.
 
     Guarantee
     ---------

@@ -102,7 +102,7 @@ class ToeplitzNoise(NoiseStream):
 
     The decoder's coefficients, shape (steps,), start with a nonzero number. `std` is the noise
     multiplier times the encoder's sensitivity times the bound on a step's gradient. White noise is
-    drawn step by step, in an order without regard to blocks. Memory is about four vectors for each
+    drawn step by step, whatever the blocks. Memory is about four vectors for each
     coefficient up to the last nonzero one. Time is O(log² steps) per step and coordinate.
     """
 
@@ -297,8 +297,7 @@ class Correlation(Protocol):
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
         """Steps whose draws ξ_t subtracts, t = `step`, and steps whose draws are not used after t.
 
-        Steps count from 1. None if an increment combines many draws; the scale of the noise
-        cannot change between steps in this case.
+        Steps count from 1. None if increments combine many draws; their scale must be constant.
         """
 
 

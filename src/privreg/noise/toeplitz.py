@@ -316,7 +316,7 @@ def dense_matrix(coefficients: ArrayLike) -> FloatArray:
 
 
 def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
-    """Block-diagonal matrix of a mechanism that restarts after each block (the paper's × S).
+    """Block-diagonal matrix of a mechanism that restarts after each block ("× S" in the paper).
 
     Each of the `copies` blocks is `matrix`, a dense encoder or decoder (`dense_matrix`).
 
