@@ -170,8 +170,8 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
     .. math:: Z = [s\,\xi], \qquad \xi = \pm(k + x) \sim N(0, 1)
 
     The law is exact, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and the digits
-    of x in [0, 1). They use about 17 words of 64 bits from the operating system, and more if the
-    first 64 digits do not decide (equal digits, or a product s x near a half).
+    of x in [0, 1). They use about 17 words of 64 bits from the operating system. If the first 64
+    digits do not decide (equal digits, or a product s x near a half), more digits are drawn.
 
     Source
     ------

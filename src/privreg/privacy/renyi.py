@@ -149,8 +149,8 @@ def renyi_divergence(
     D is infinite if M is not positive definite. For α > 1 this can happen if P has more variance
     than Q in some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are
     matrices, diagonals or `LowRankUpdate`s. If neither is a full matrix and α is not 1, the
-    cost is O(d k²) for a total rank of k, and results with errors above both a relative 1e-6 and an
-    absolute 1e-9 are refused. Otherwise the cost is O(d³).
+    cost is O(d k²) for a total rank of k. Results with errors above both a relative 1e-6 and an
+    absolute 1e-9 are refused in this case. Otherwise the cost is O(d³).
 
     Source
     ------
