@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 
 class NeighbouringTables(NamedTuple):
-    """Two tables and their neighbouring relation; private releases refuse the pair."""
+    """Two tables and their neighbouring relation; no `Release` accepts the pair as its value."""
 
     first: Table
     second: Table
@@ -183,16 +183,16 @@ def audit(
         \rho \ge \max_{a > 1} \frac{1}{a(a-1)}
         \ln\big(p^a q^{1-a} + (1-p)^a (1-q)^{1-a}\big),\quad p = 1 - \bar\beta,\ q = \bar\alpha
 
-    The outputs are reduced to one number, and a threshold decides between the data sets. Reduction,
-    threshold and side of alarms are chosen on the first half of the runs, for the best bound. The
-    second half gives the rates of false alarms α and misses β. Bounds on the loss follow from
-    Clopper–Pearson upper bounds ᾱ and β̄ of these rates, each with half the allowed error.
+    Each output is reduced to one number, and a threshold decides between the data sets. Reduction,
+    threshold and the side that raises an alarm are chosen on the first half of the runs. The
+    second half gives the rates α of false alarms and β of misses. Bounds on the loss follow from
+    Clopper–Pearson upper bounds ᾱ and β̄ on these rates, each with half the allowed error.
 
     Parameters
     ----------
     outputs, neighbour_outputs : array_like, shape (runs,) or (runs, p)
         Independent outputs on each data set, equally many, at least 20. Outputs that are not finite
-        count as outcomes, so a mechanism that fails on one data set alone is caught.
+        count as outcomes, so a mechanism that fails on only one data set is caught.
     direction : array_like, shape (p,), optional
         Direction for reducing vectors to one component. The default is the better of the linear and
         the quadratic likelihood ratio of Gaussians fitted to the first half. This is the best test

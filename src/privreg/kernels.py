@@ -21,7 +21,7 @@ NUMBERS = ir.VectorType(ir.DoubleType(), LANES)
 
 
 def plain_sum(values: Iterable[float]) -> float:
-    """Sum in order, with each step rounded; built-in `sum` compensates from Python 3.12 on."""
+    """Sum in order, rounding each addition; `sum` of Python 3.12 and later compensates errors."""
     return reduce(add, values, 0.0)
 
 
@@ -30,7 +30,7 @@ for_compiled_callers: Any = intrinsic
 
 
 def inner_product(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    r"""Inner product of two C-contiguous vectors of one length, unchecked, in a fixed order.
+    r"""Inner product, in a fixed order, of two C-contiguous vectors of equal length (unchecked).
 
     .. math:: \sum_{l<16} s_l,\qquad s_l = \sum_{j:\,16j+l<n} a_{16j+l}b_{16j+l}
 
@@ -164,10 +164,10 @@ class _Process:
 
 
 def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
-    """`rng.standard_normal(shape)`, in a compiled loop if this is faster.
+    """Draw `rng.standard_normal(shape)`, in a compiled loop if this is faster.
 
-    The numbers, the generator's later state and its locking are the same. A process that draws
-    little loads no compiler. Objects and bit generators from outside NumPy use their own method.
+    The numbers, the generator's later state and its locking are those of NumPy. A process that
+    draws little loads no compiler. Generators from outside NumPy use their own method.
     """
     size = shape if isinstance(shape, int) else math.prod(shape)
     if (

@@ -62,8 +62,8 @@ def load(
     Raises
     ------
     DataError
-        If a local file is wrong or the cache cannot be written. Also if no mirror delivers a file,
-        and `allow_stand_in` is false or `directory` holds another file of the data set.
+        If a local file is wrong or the cache cannot be written. A file that no mirror delivers is
+        an error if `allow_stand_in` is false or `directory` holds another file of the data set.
     """
     source = _source(name)
     try:
@@ -103,18 +103,18 @@ def check(directory: str | Path) -> None:
 
 
 def require_split(name: str, *, train: int, normalisation: int, validation: int) -> None:
-    """Refuse a split that needs more rows than the data set has; nothing is read."""
+    """Refuse a split that needs more rows than the data set has; no file is read."""
     sizes = {"train": train, "normalisation": normalisation, "validation": validation}
     tables.require_rows(name, _source(name).rows, sizes)
 
 
 def is_complete(name: str, directory: str | Path) -> bool:
-    """True if every file of a data set lies below `directory`; nothing is read."""
+    """True if every file of a data set lies below `directory`; no file is read."""
     return not _missing(name, directory)
 
 
 def files_of(name: str) -> tuple[str, ...]:
-    """Paths of a data set's files below the local folder."""
+    """Paths of a data set's files, relative to the local folder."""
     return tuple(file.path for file in _source(name).files)
 
 

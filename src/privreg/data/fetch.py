@@ -1,4 +1,4 @@
-"""Files of a data set, from a local folder or a mirror, always checked."""
+"""Files of a data set, from a local folder or a mirror, with their checksums verified."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class DataFile:
     """A file of a data set, by its path below the local folder.
 
     `sha256` is the digest of `canonical(content)`; `canonical` undoes harmless differences such as
-    line ends. `extract` takes the file out of a mirror's answer. `remote_aliases` maps a mirror,
-    with its final slash, to another name of the file.
+    line ends. `extract` takes the file out of the download. `remote_aliases` maps the address of
+    a mirror, with its final slash, to the file's name on that mirror.
     """
 
     path: str
@@ -40,7 +40,7 @@ class DataFile:
         return self.path.rpartition("/")[2]
 
     def url(self, mirror: str) -> str:
-        """Address of the file; a mirror that is an alias's full address is returned as it is."""
+        """Address of the file on a mirror; `mirror` may also be the full address of an alias."""
         base = mirror.rstrip("/") + "/"
         if base in (f"{known}{alias}/" for known, alias in self.remote_aliases.items()):
             return base.rstrip("/")

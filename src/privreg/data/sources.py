@@ -1,4 +1,4 @@
-"""Data sets: files, mirrors, parsers, and bundled tables that stand in for them."""
+"""Data sets: their files, mirrors and parsers, and bundled tables that can replace them."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Source:
     files : tuple of DataFile
         Files in the order in which `parse` reads them.
     parse : callable
-        Returns the table, given the source and the checked contents of its files by path.
+        Takes the source and its files' checked contents by path, and returns the table.
     stand_in : callable
-        Returns a table bundled with scikit-learn, without official test rows, given the reason.
+        Takes a reason and returns a table bundled with scikit-learn, without official test rows.
     stand_in_rows : int
     """
 
@@ -149,7 +149,7 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
     start = 4 + 4 * raw[3]
     shape = tuple(int(size) for size in np.frombuffer(raw[4:start], dtype=">u4"))
     if len(shape) != raw[3] or len(raw) - start != math.prod(shape):
-        raise DataError(f"{name}: {len(raw)} bytes, expected {start} and those of {shape}")
+        raise DataError(f"{name}: {len(raw)} bytes, expected {start} and one per entry of {shape}")
     return np.frombuffer(raw, dtype=np.uint8, offset=start).reshape(shape)
 
 
@@ -214,7 +214,7 @@ def canonical(content: bytes) -> bytes:
 
 
 def extract(archive: bytes) -> bytes:
-    """The file of the table from the archive, read in memory."""
+    """Content of the table's file, extracted from the archive in memory."""
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
             member = tar.extractfile(HOUSING_MEMBER)

@@ -43,7 +43,7 @@ class Table(Rebuilt):
     stand_in : bool
         True if a bundled table replaces the data set `name`.
     stand_in_reason : str
-        Reason, as one of a few fixed sentences, so that artifacts are equal on all machines.
+        Reason for the stand-in, a fixed sentence, so that artifacts are equal on all machines.
     feature_scale : float
         Largest possible value if all features share one bounded scale (grey values), else 1.
         `standardise` divides by this value first.
@@ -158,7 +158,7 @@ def require_rows(name: str, rows: tuple[int, int], sizes: Mapping[str, int]) -> 
         wanted = sum(sizes[key] for key in keys)
         if wanted > most:
             raise ValueError(
-                f"{' + '.join(keys)} must be at most the {most} of {name}, got {wanted}"
+                f"{' + '.join(keys)} must be at most the {most} rows of {name}, got {wanted}"
             )
     return rows
 
@@ -237,7 +237,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
 
 
 def available(table: Table) -> tuple[int, int]:
-    """Numbers of rows in the common pool and of official test rows."""
+    """Number of rows in the common pool, and number of official test rows."""
     test = int(table.official_test.sum())
     return table.shape[0] - test, test
 

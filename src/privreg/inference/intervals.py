@@ -58,8 +58,8 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
         \bar\theta_j \pm t_{(1+\ell)/2,\,m-1}\,\hat\sigma_j/\sqrt m, \qquad
         \hat\sigma_j^2 = \frac1{m-1}\sum_{l=1}^m(\theta_j^{(l)} - \bar\theta_j)^2
 
-    for two or more replicates (..., m, p) and ℓ in (0, 1). The interval is exact if the replicates
-    are independent, identically distributed Gaussians of mean θ̂.
+    for m ≥ 2 replicates, shape (..., m, p), and a level ℓ in (0, 1). The interval is exact if the
+    replicates are independent, identically distributed Gaussians of mean θ̂.
 
     Source
     ------
@@ -99,7 +99,7 @@ def batch_means(
     replicates : int
         Number m of replicates, at least 2.
     burn_in : int
-        Number of first iterates left out; block l has the L iterates from burn_in + (l - 1) L + 1.
+        Number of first iterates left out. Each block has L = ⌊(N - burn_in)/m⌋ iterates.
 
     Source
     ------
@@ -111,7 +111,7 @@ def batch_means(
 def checkpoints(
     iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
 ) -> Interval:
-    """Interval from iterates number burn_in + l L of one run, with L = ⌊(N - burn_in)/m⌋.
+    """Interval from the iterates burn_in + l L, l = 1, ..., m, of one run; L = ⌊(N - burn_in)/m⌋.
 
     Parameters are as for `batch_means`.
 
@@ -125,8 +125,8 @@ def checkpoints(
 def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) -> Interval:
     """Interval from m independent runs: each run's average after the burn-in is a replicate.
 
-    Iterates (..., m, T, p) are θ_1..θ_T of each run. The noise must be scaled for all m T
-    gradients. A burn-in of T - 1 keeps the final iterate alone.
+    Iterates, shape (..., m, T, p), are θ_1, ..., θ_T of each run. The noise must be scaled for all
+    m T gradients. A burn-in of T - 1 keeps only the final iterate.
 
     Source
     ------
@@ -142,7 +142,7 @@ def independent_runs(iterates: ArrayLike, *, level: float, burn_in: int = 20) ->
 
 @dataclass(frozen=True)
 class IntervalQuality:
-    """Exact quality of intervals for the empirical minimiser, feature by feature."""
+    """Exact coverage and expected length of intervals for the empirical minimiser, by feature."""
 
     coverage: FloatArray  # probability that an interval contains the minimiser, (p,)
     expected_length: FloatArray  # full length in units of a coefficient, (p,)
@@ -219,9 +219,9 @@ def interval_quality_of_data(
     level: float = 0.95,
     start: ArrayLike | None = None,
 ) -> IntervalQuality:
-    """`interval_quality` of intervals with a given budget on a data set.
+    """Quality of the intervals on a data set under a given budget, as in `interval_quality`.
 
-    The result is exact if no gradient clips; else its `clipping` bounds the error. It is not
+    The result is exact if no gradient is clipped; else `clipping` bounds its error. It is not
     private: use it to choose parameters on public or synthetic data.
 
     Parameters
@@ -288,7 +288,7 @@ def interval_quality_of_data(
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability, (...), that Student's interval from m Gaussian replicates covers its target.
+    r"""Probability that Student's interval from m Gaussian replicates covers its target, (...).
 
     .. math::
         \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
@@ -349,7 +349,7 @@ def expected_half_width(bias: ArrayLike, covariance: ArrayLike, *, level: float)
 def replicate_weights(
     construction: Construction, *, gradients: int, replicates: int = 10, burn_in: int = 20
 ) -> FloatArray:
-    """Weights (m, N) of one run's iterates in the replicates.
+    """Weights, shape (m, N), of one run's iterates in the replicates.
 
     Batch means average blocks of ⌊(N - burn_in)/m⌋ iterates after the burn-in. Checkpoints pick the
     last iterate of each block. For "independent_runs" the shape is (1, ⌊N / m⌋): each run gives one
@@ -385,7 +385,7 @@ def replicate_weights(
 
 
 def t_quantile(replicates: int, *, level: float) -> float:
-    """The (1 + level)/2 quantile of Student's t with m - 1 degrees of freedom."""
+    """The (1 + level)/2 quantile of Student's t with `replicates` - 1 degrees of freedom."""
     return float(stdtrit(replicates - 1, _below_upper_end(level)))
 
 

@@ -1,4 +1,4 @@
-"""Intervals for least-squares coefficients and new records, from a private fit's released values.
+"""Intervals for least-squares coefficients and new labels, from released values of a private fit.
 
 Sampling and private noise have known laws. The bias from clipping the tail has a bound, estimated
 from a private histogram. Everything here is post-processing and costs no privacy.
@@ -62,16 +62,16 @@ def least_squares_intervals(
         f^\top\theta \pm \frac{t_\nu}{z}\, c(b/s)\, s, \qquad
         s^2 = \tfrac{n}{n - p}\,a^\top\hat B a/n + u^\top V u, \quad u = W^\top f,\ a = \hat A^{-1}u
 
-    f is a functional; Â, B̂ and V are as in `LeastSquaresLaw`; c(·) is the `bias_aware_quantile`. b
-    is the largest bias from clips (`LeastSquaresLaw.largest_bias`) and shortened rows. t and z are
-    Student's and the normal quantile, with ν = 2s⁴/Var s² from the noise in s². If nothing bounds a
-    coefficient, its interval is infinite, with a reason.
+    f is a functional and W the whitening; Â, B̂ and V are as in `LeastSquaresLaw`; c(·) is the
+    `bias_aware_quantile`. b is the largest bias from clipping (`LeastSquaresLaw.largest_bias`) and
+    from shortened rows. t and z are Student's and the normal quantile, with ν = 2s⁴/Var s² from the
+    noise in s². If nothing bounds a coefficient, its interval is infinite, with a stated reason.
 
     Notes
     -----
-    Where noise hides the counts, the tail is assumed to be no heavier than a power law. The effect
-    of rows beyond this tail is not bounded if noise hides their number. The factor κ in the largest
-    bias of a slope (`largest_bias`) was chosen on tables and is not a bound. The factor is small if
+    If noise hides the histogram's counts, the tail is assumed no heavier than a power law. The
+    effect of rows beyond this tail is not bounded if noise hides their number. The factor κ in the
+    largest bias of a slope (`largest_bias`) was chosen on tables and is not a bound. It is small if
     a robust fit agrees about the slope, and larger if not. Along the mean it is 1.
     """
     rows, shift = require_question(fit, level, target, functionals, offset)
@@ -128,7 +128,7 @@ def least_squares_intervals(
 
 @dataclass(frozen=True)
 class NewObservations:
-    """Intervals for k labels of new records, in the units of the rows.
+    """Intervals for the labels of k new records, in the units of the given rows.
 
     The nominal coverage `level` is an average over records of the population.
     """
@@ -148,11 +148,11 @@ def new_observations(
         x^\top\theta_H \pm t\,\frac{\sqrt p}{\min(\|z\|s^2, \sqrt p)}\sqrt{\frac{n + p}{n - p}},
         \qquad z = W^\top x,\ s = \min(1, R/\|z\|)
 
-    θ_H is the robust start, R the `cap`, and t the quantile of level ℓ of q/√p from its private
+    θ_H is the robust start, R is `fit.cap`, and t the quantile of level ℓ of q/√p from its private
     histogram: a share ℓ of the records has q = ‖z‖s²|y - xᵀθ_H| at most t√p. The fit must protect
     rows, since a person's product sums over the person's rows. Half-widths are infinite if noise
-    hides the quantile. Rows with ‖z‖s² < √p get longer intervals, and no other rows get shorter
-    ones; this only adds coverage.
+    hides the quantile. Rows with ‖z‖s² < √p get longer intervals, and none get shorter ones. This
+    only adds coverage.
 
     Notes
     -----
@@ -184,7 +184,7 @@ def new_observations(
 
 
 class RobustDifference(NamedTuple):
-    """χ² test whether robust slopes equal the least-squares slopes; it ignores clipping bias."""
+    """Result of a χ² test that robust and least-squares slopes agree; it ignores clipping bias."""
 
     statistic: float
     degrees_of_freedom: int
@@ -197,9 +197,9 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
     .. math::
         T = \frac{\|d\|^2}{v_H + v + m_2/(2n)}, \qquad d = (I - mm^\top) W^{-1}(\theta_K - \theta_H)
 
-    T is compared with χ² of p - 1 degrees of freedom (p without intercept). m is the direction of
-    the mean. v_H and v are the noise variances of the two fits. m₂/(2n), with m₂ = tr(B)/p,
-    approximates the sampling variance of their difference, as in `_moved`.
+    T is compared with χ² of p - 1 degrees of freedom (p without intercept). θ_H and θ_K are the
+    robust start and the last iterate, v_H and v their noise variances, and m is the direction of
+    the mean. m₂/(2n), with m₂ = tr(B)/p, approximates the sampling variance of the difference.
     """
     law, (moved, variance) = least_squares_law(fit), _moved(fit)
     moved = moved - law.constant * float(law.constant @ moved)
@@ -210,7 +210,7 @@ def robust_difference(fit: LeastSquaresFit) -> RobustDifference:
 
 
 def robust_gain(fit: LeastSquaresFit) -> float:
-    r"""Variance of a coefficient divided by a robust fit's variance, for symmetric errors.
+    r"""Variance of a least-squares coefficient relative to a robust fit's, for symmetric errors.
 
     .. math::
         \frac{v + m_2/n}{v_R + m_2/n}, \qquad
@@ -269,10 +269,10 @@ class LeastSquaresLaw:
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
-        If the tail biases a coefficient, the narrow clip t_H of the start biases it more, so the
-        start differs by δ (`moved`). m₁ is `excess`, and h `hidden`. κ₀ is 0.3 with an intercept,
-        else 1. κ_h is at least 1, and √p if hidden records (such as rare labels of 1, in similar
-        rows) outweigh all others.
+        If the tail biases a coefficient, it biases the robust start more, whose clip t_H is
+        narrower. The fit then moves from that start by δ (`moved`). m₁ is `excess`, h is `hidden`.
+        κ₀ is 0.3 with an intercept, else 1. κ_h is at least 1; it is √p if hidden records (such as
+        rare labels of 1, in similar rows) outweigh all others.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:

@@ -1,8 +1,8 @@
 """Intervals for the coefficients of a private Huber regression, from its released values.
 
-The sandwich of the clipped loss gives the sampling part, and the law of the iterates the noise
-part. Both come from private second moments; the known noise in them is shrunk and allowed for.
-Everything here is post-processing and costs no privacy.
+The sandwich of the clipped loss gives the sampling variance; the law of the iterates gives the
+variance from noise. Both use private second moments, shrunk because they are noisy; intervals allow
+for the noise that is left. Everything here is post-processing and costs no privacy.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TwoSided:
 
     @property
     def length(self) -> FloatArray:
-        """Full length."""
+        """Full lengths, twice the half-widths."""
         return 2 * self.half_width
 
 
@@ -74,7 +74,7 @@ class CoefficientIntervals(TwoSided):
     level : float
         Nominal coverage of the target.
     target : str
-        "population": the minimiser in the population; "empirical": that on the rows themselves.
+        "population" for the minimiser in the population, "empirical" for that on the rows.
     bias : ndarray, shape (k,), optional
         Largest bias that the half-width allows for; None if there is none.
     reasons : tuple of str
@@ -121,7 +121,7 @@ class CoefficientIntervals(TwoSided):
         r"""Two-sided p-values, shape (k,), for the hypothesis that the target is `value`.
 
         They invert the intervals: p is less than α if the interval of level 1 - α excludes the
-        value, for any `level`. p is 1 if the interval is infinite. With d the centre's distance
+        value, whatever `level` is. p is 1 if the interval is infinite. With d the centre's distance
         from the value, and s, ν and b as in `half_widths`, p is the only solution α of
 
         .. math::
@@ -179,7 +179,8 @@ def population_intervals(
         \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
         C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
 
-    A and B are as in `shrunk_moments`. κ_j is the relative noise in the variance estimate.
+    Â and B̂ are as in `shrunk_moments`, W is the whitening, V the covariance from private noise, and
+    κ_j the relative noise in the variance estimate.
 
     Parameters
     ----------
@@ -196,8 +197,8 @@ def population_intervals(
     Notes
     -----
     If private noise hides a feature's second moment, the coefficient's interval is infinite. The
-    clipped loss has the population minimiser of least squares if errors are symmetric given the
-    features. The slopes also agree if errors are independent of the features.
+    clipped loss and least squares have the same population minimiser if errors are symmetric given
+    the features. They have the same slopes if errors are independent of the features.
     """
     require_instance("fit", fit, HuberFit)
     rows, shift = require_question(fit, level, target, functionals, offset)
@@ -234,7 +235,7 @@ def require_question(
     functionals: ArrayLike | None,
     offset: ArrayLike,
 ) -> tuple[FloatArray, FloatArray]:
-    """Rows (k, p) of functionals (by default the coefficients) and their offset."""
+    """Checked rows of functionals, shape (k, p), by default the coefficients, and their offsets."""
     require_choice("target", target, TARGETS)
     require_number("level", level, above=0, below=1)
     p = fit.parameters.size
@@ -282,14 +283,14 @@ class LastIterateLaw:
     privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
 
     def total(self, target: Target) -> FloatArray:
-        """Covariance about the target, (p, p)."""
+        """Covariance about the target, shape (p, p)."""
         return self.sampling + self.privacy if target == "population" else self.privacy
 
 
 def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> LastIterateLaw:
-    """Law of the last iterate from private statistics, by default the fit's.
+    """Law of the last iterate from private moments, by default those of the fit.
 
-    The factor (n/(n - p)) (1 + (p/n)(1 - π)/π)² for small samples is Huber's (1973).
+    Huber (1973) gives the small-sample factor (n/(n - p)) (1 + (p/n)(1 - π)/π)², π = tr(A)/p.
     """
     moments = shrunk_moments(fit) if moments is None else moments
     p = fit.parameters.size
@@ -306,7 +307,7 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
 
 @dataclass(frozen=True)
 class CoefficientCovariance:
-    """Covariance of coefficients about their target, (k, k), by sampling and by private noise.
+    """Covariances of coefficients about their target, (k, k), from sampling and from noise.
 
     If nothing bounds a coefficient, its variance is `inf` and its covariances are NaN.
     """
@@ -327,7 +328,7 @@ def coefficient_covariance(
 
     .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
 
-    with the law's covariance L and the standard errors s, for sampling and for private noise.
+    with directions u, the law's covariance L and standard errors s, for sampling and for noise.
     """
     assert intervals.privacy_error is not None
     error = intervals.standard_error
@@ -368,14 +369,14 @@ class ShrunkMoments:
 
     @property
     def step_noise(self) -> float:
-        """Noise left in uᵀAu for a typical u, however A was found."""
+        """Standard deviation of the noise in uᵀAu, for a typical u and either estimate of A."""
         typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
         return max(self.curvature_noise, self.mean_curvature * typical)
 
     def relative_noise(
         self, direction: FloatArray, sampling: FloatArray, privacy: FloatArray, target: str
     ) -> float:
-        r"""Standard deviation of the noise in the estimate of uᵀCu, relative to it.
+        r"""Standard deviation of the noise in the estimate of uᵀCu, relative to uᵀCu.
 
         .. math::
             \delta(u^\top C u) = -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad
@@ -401,9 +402,9 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments whose A along a direction is at most its noisy value plus one deviation.
+        """Moments with A along a direction limited to its noisy value plus one deviation.
 
-        None if noise hides the direction. Shrinkage uses all entries and can hide a thin direction.
+        None if noise hides the direction. Shrinkage alone can hide a direction of small curvature.
         """
         unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)
@@ -430,7 +431,7 @@ class ShrunkMoments:
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
-    r"""A and B from released values, between the plug-in and the sandwich.
+    r"""Estimate A and B from released values, between the plug-in and the sandwich.
 
     .. math::
         \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad
@@ -476,7 +477,7 @@ def privacy_of_moved(
     *,
     curvature_noise: float,
 ) -> FloatArray:
-    """`privacy_covariance`, with the start's error estimated from the iterates' move."""
+    """`privacy_covariance` with the start's error estimated from `moved`, the fit's total move."""
     # A share K of the start's error is left at the last iterate: they have covered I - K of it.
     left = identity = np.eye(len(curvature))
     for matrix in fit.step_matrices:
@@ -493,7 +494,7 @@ def privacy_of_moved(
 
 
 def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
-    """Mean of a diagonal, from the released trace and the matrix, weighted by their noise."""
+    """Mean of a matrix's diagonal, from the noisy matrix and a noisy mean, weighted by noise."""
     if matrix is None:
         return float(number.value)
     p = len(matrix.value)

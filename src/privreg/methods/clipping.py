@@ -41,7 +41,7 @@ PEAKED = (*CUTS[:-2], 0.8, 0.88, 0.93, 0.96, 0.98, 0.993, 1.0)
 
 @lru_cache(maxsize=8)
 def whole_labels(law: str) -> tuple[FloatArray, FloatArray]:
-    """Labels 0 and 1, or counts, standardised to mean 0 and variance 1; their probabilities."""
+    """Labels (0 and 1, or counts), standardised to mean 0 and variance 1, with probabilities."""
     mean = float(law.partition("_")[2])
     numbers, chances = np.arange(2.0), np.array([1 - mean, mean])
     if law.startswith("poisson"):
@@ -60,7 +60,7 @@ def squared_scales(law: LabelNoiseLaw) -> tuple[FloatArray, FloatArray]:
 
     Student's t has :math:`S^2 = (\nu - 2) / \chi^2_\nu`; Laplace's law has an exponential S². Each
     whole-number label has its own scale S, its distance from the mean. Each cell of probability is
-    represented by the conditional mean of S² in it. For Student's t it follows from
+    represented by the conditional mean of S² in it. For Student's t this mean follows from
 
     .. math:: \mathbb E\Big[\frac{\nu - 2}{\chi^2_\nu};\ a < \chi^2_\nu < b\Big]
         = \Pr(a < \chi^2_{\nu - 2} < b),
@@ -171,7 +171,7 @@ def _clipped(
 
 
 class ClippedRows(NamedTuple):
-    """Rows, and label noise as a mixture of Gaussians, in a form for compiled code."""
+    """Rows of a problem, and its label noise as a mixture of Gaussians, for compiled code."""
 
     weights: FloatArray  # (rows,)
     energies: FloatArray  # (groups, rows)
@@ -207,10 +207,10 @@ def clipped_slopes(
     variance: FloatArray,
     slopes: FloatArray,
 ) -> float:
-    r"""Return the share of unclipped residuals; write `slopes` of mean errors and variances.
+    r"""Return the share of unclipped residuals; fill `slopes` with rates of errors and variances.
 
     Slopes, (3, groups), are means over rows of x_j² times three numbers. The first, the drift, is
-    the mean of the clipped residual / the unclipped mean: the rate at which the mean error falls.
+    the clipped residual's mean relative to the unclipped one: the rate at which mean error falls.
     The second is the probability of no clipping: the rate at which a deviation falls. The third is
     the clipped second moment. The first two include the row's factor, the third its square.
 
@@ -438,7 +438,7 @@ def sample_nodes(
     The eigenvalues follow the law of Marchenko and Pastur with ratio κ = p/n. Its orthogonal
     polynomials are shifted Chebyshev polynomials: the Jacobi matrix has diagonal 1, 1 + κ, 1 + κ,
     ... and off-diagonal √κ. An independent symmetric Gaussian error of relative size τ adds τ²p to
-    the off-diagonal's square, as for a semicircle, at least in the first three moments.
+    the off-diagonal's square, as a semicircle law would; at least three moments are exact.
     """
     variance = ratio + extra_variance
     shift = ratio**2 / variance if variance > 0 else 0.0
@@ -451,7 +451,7 @@ def sample_nodes(
 def count_nodes(
     probability: FloatArray, sample_size: int, *, nodes: int = 15
 ) -> tuple[FloatArray, FloatArray]:
-    """Quantiles (groups, nodes) of a category's count divided by its mean, and weights."""
+    """Quantiles, (groups, nodes), of a category's count relative to its mean, with weights."""
     from scipy.stats import binom  # a second, for one-hot rows alone
 
     levels = (np.arange(nodes) + 0.5) / nodes
@@ -468,10 +468,10 @@ def squared_shift(
     leverage: FloatArray | float = 1.0,
     covered: FloatArray | float = 1.0,
 ) -> FloatArray:
-    r"""Mean squared shift of a coordinate, (settings, groups), by clips w (settings, rows); κ = 1.
+    r"""Mean squared shift of the target in a coordinate, (settings, groups), for a misfit κ of 1.
 
-    Least squares makes the residual r uncorrelated with the features. A clipped regression does so
-    for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the
+    Least squares makes the residual r uncorrelated with the features. A clipped regression does the
+    same for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the
     `leverage` left to a long row. ζ is the part of ψ uncorrelated with r. Features explain ζ if the
     noise's skewness depends on them, or if the regression is not linear. If they explain a share κ²
     of its variance, one Newton step moves θ* by d with
@@ -480,8 +480,8 @@ def squared_shift(
         A = \mathbb E\,\ell\,1\{|r| \le w\},
 
     Every eigenvector gets the same part of d, since its direction is unknown. `covered` is the
-    share of the shift that a descent has completed. κ is `Problem.misfit`, on which no step of a
-    run depends; nothing is computed if it is 0.
+    share of the shift that a descent has completed. κ is `Problem.misfit`: steps do not depend
+    on it, so the result is for κ = 1, or 0 if κ is 0. w has shape (settings, rows).
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
@@ -500,12 +500,12 @@ def squared_shift(
 
 
 def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
-    r"""Share of slopes for whole-number labels that clips w (settings, rows) remove, (settings,).
+    r"""Share of the slopes for whole-number labels that clips w, (settings, rows), remove.
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
     The slope of an exponential family's mean loses this share. s is the deviation of labels' means.
-    It is at least `MOST_LOST` where the Gaussian mixture misses a tenth of the clipped squares.
+    The share is at least `MOST_LOST` if the Gaussian mixture misses a tenth of the clipped squares.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))

@@ -1,4 +1,4 @@
-"""Private least squares, the default of `PrivateLinearRegression`: settings, search and error."""
+"""Private least squares, the default method: settings, their search and the predicted error."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ class ClippedMoments(NamedTuple):
 
 
 class RecordProducts:
-    """Points spread evenly over errors, rows, labels and starts.
+    """Products q of a residual and its row's length, at points spread evenly over their laws.
 
-    A point is a row, its error, its label clipped to the bound, and the error of the steps' start.
-    q is a residual times its row's length, and q/√p is in units of the errors' deviation.
+    A point has a row, its error, its label clipped to the bound, and the error of the steps' start.
+    q/√p is in units of the errors' standard deviation.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ def _whole_labels(law: str, means: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class LeastSquaresPrediction:
-    """Length and error of a private least-squares fit, relative to non-private least squares."""
+    """Interval length and error of private least squares, relative to non-private least squares."""
 
     length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
     error: float  # mean squared prediction error
@@ -230,9 +230,9 @@ def predicted_length(
     problem : Problem
     budget : Budget
     errors : str, optional
-        Law of the centred errors, independent of the features. The default is the problem's law.
-        Other laws of `Problem`, "exponential" and "lognormal" (exp of a standard normal) are
-        allowed.
+        Law of the centred errors, independent of the features; the problem's law by default. The
+        laws of `Problem` are allowed, and so are "exponential" and "lognormal" (exp of a standard
+        normal).
     intercept : bool
         True if one of the coefficients is an intercept; intervals of the others then allow for less
         bias.
@@ -270,7 +270,7 @@ def follow_wide(
     errors: ErrorLaw | None = None,
     intercept: bool = False,
 ) -> WideOutcome:
-    """Follow one fit: its start, then its wide-clip steps, in expectation and with drawn noise."""
+    """Predict one fit, its start and its wide-clip steps, in expectation and with drawn noise."""
     law: ErrorLaw = problem.label_noise_law if errors is None else errors
     # A start clips skewed errors as it clips Gaussian ones of their size.
     like = law if law in LABEL_NOISE_LAWS else "gaussian"
@@ -464,9 +464,9 @@ SPIKED = (
 
 @dataclass(frozen=True)
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
-    """Private least squares: shares for a robust start, a tail histogram, three wide-clip steps.
+    """Private least squares with a robust start, a tail histogram and three wide-clip steps.
 
-    `WhitenedDescent` (methods/huber.py) defines the relations, the groups and the preparation.
+    `WhitenedDescent` (methods/huber.py) defines neighbours, groups and the preparation of rows.
 
     The method estimates the best linear prediction of the mean label under any law of errors.
     `PrivateHuber` has less risk under the errors of a `Problem` without misfit.
@@ -487,7 +487,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     Guarantee
     ---------
-    The guarantee of `least_squares_descent`, with the declared bounds.
+    The guarantee of `least_squares_descent` holds with the declared bounds.
 
     Examples
     --------
@@ -506,7 +506,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings) -> Self:
-        """Settings with the start of a robust fit's settings, and the rest in proportion."""
+        """Settings with the start of a robust fit, and the other shares in proportion."""
         return cls(**asdict(with_start_of(settings)))
 
     @classmethod
@@ -525,7 +525,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     def new_observations(
         self, fit: LeastSquaresFit, rows: FloatArray, *, level: float
     ) -> NewObservations:
-        """Intervals from the released histogram of residuals, at no further privacy cost."""
+        """Intervals for labels of new records, from a released histogram, at no privacy cost."""
         return new_observations(fit, rows, level=level)
 
     @staticmethod

@@ -2,8 +2,8 @@ r"""Shaped noise: covariances Σ of private noise that are never held as d × d 
 
 For noise N(0, σ²Σ) the sensitivity of a Gaussian mechanism is measured in the norm √(vᵀΣ⁻¹v). A
 covariance therefore multiplies standard normals by a root of Σ, and measures vectors in the inverse
-norm √(vᵀΣ⁻¹v). Both costs are linear in the dimension. Σ is diagonal, or low rank plus identity
-from public features, with an inverse by Woodbury's identity.
+norm √(vᵀΣ⁻¹v). The cost of both is linear in the dimension. Σ is diagonal, or a multiple of the
+identity plus a low-rank matrix of public features; Woodbury's identity inverts this sum.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LONGEST, _LOST = 1e60, 1e-290
 
 @runtime_checkable
 class NoiseCovariance(Protocol):
-    """Positive definite Σ of `dimension` rows, given by its root and its inverse norm."""
+    """Positive definite covariance Σ, given by a root of Σ and the inverse norm √(vᵀΣ⁻¹v)."""
 
     @property
     def dimension(self) -> int:
@@ -48,16 +48,16 @@ class NoiseCovariance(Protocol):
         """Number of standard normals for one noise vector."""
 
     def root_multiply(self, normals: ArrayLike) -> FloatArray:
-        """Vectors of covariance Σ, shape (..., d), from normals of shape (..., draws)."""
+        """Vectors of covariance Σ, shape (..., d), from standard normals, shape (..., draws)."""
 
     def inverse_norms(self, rows: ArrayLike) -> FloatArray:
         """√(vᵀΣ⁻¹v) for each row v, shape (n,), from rows of shape (n, d)."""
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
-        """tr(Σ⁻¹H) for a diagonal H: mean squared inverse norm of features with second moment H."""
+        """tr(Σ⁻¹H), H = diag(eigenvalues): mean of xᵀΣ⁻¹x for features x of second moment H."""
 
     def trace(self, eigenvalues: ArrayLike) -> float:
-        """tr(ΣH) for a diagonal H."""
+        """tr(ΣH) for H = diag(eigenvalues)."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class PublicCovariance(Immutable):
     .. math:: \Sigma = \frac1M\big(\lambda I + \tilde X^\top\tilde X\big)
 
     The rows of X̃, shape (M, d), are the public features. A draw √(λ/M) g + X̃ᵀ h / √M takes d + M
-    normals. Inverse norms need the eigenvectors of X̃X̃ᵀ or X̃ᵀX̃, the smaller of the two. Several
-    ridges λ share these eigenvectors through `with_ridge`.
+    standard normals, g and h. Inverse norms need the eigenvectors of X̃X̃ᵀ or X̃ᵀX̃, the smaller of
+    the two. Several ridges λ share these eigenvectors through `with_ridge`.
 
     Parameters
     ----------
@@ -215,14 +215,14 @@ class PublicCovariance(Immutable):
         return (1.0 + allowance) * self.inverse_norms_by_ridge(rows, ridges=[self.ridge])[0]
 
     def inverse_norms_by_ridge(self, rows: ArrayLike, *, ridges: ArrayLike) -> FloatArray:
-        r"""Inverse norms, shape (k, n), under several ridges that share one product with X̃.
+        r"""Inverse norms of n rows under k ridges, shape (k, n), from one product with X̃.
 
         .. math:: v^\top\Sigma^{-1}v
             = \frac M\lambda\Big(\|v\|^2 - \sum_j\frac{(u_j^\top\tilde X v)^2}{\lambda+w_j}\Big)
 
-        where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ. With more public rows than
-        coordinates, u_jᵀX̃v = √w_j r_jᵀv for the eigenvectors r_j of X̃ᵀX̃. Rounding may make the
-        norms too small, by a relative 1e-7 at the least ridge.
+        where w_j, u_j are the eigenvalues and eigenvectors of X̃X̃ᵀ. If there are more public
+        rows than coordinates, u_jᵀX̃v is computed as √w_j r_jᵀv from the eigenvectors r_j of X̃ᵀX̃.
+        Rounding may make the norms too small, by a relative 1e-7 at the least ridge.
         """
         values = _rows(rows, self.dimension)
         ridge = self._ridges("ridges", ridges)

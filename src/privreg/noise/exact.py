@@ -4,28 +4,28 @@ A guarantee for real numbers does not survive floating point. The last bits of a
 record: a noisy sum takes values for one data set that are impossible for its neighbour (Mironov,
 2012). Here sums and noise are whole numbers; the bound on a record is K = 2²⁰ units.
 
-Proof. (1) A record is one row or all rows of a person, weighted or not. It enters as whole numbers
-k. These are computed, with any rounding, from that record, declarations and earlier releases alone.
-A record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of two;
-`exact_factor` rounds released maps W and iterates θ. The products Wᵀx and xᵀθ are therefore exact
-in double precision, in any order of summation, and in any block, thread or processor.
+Proof. (1) A record is one row or all rows of a person, weighted or not. It enters a sum as whole
+numbers k. They are computed, with any rounding, from that record, declarations and earlier releases
+alone. A record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of
+two; `exact_factor` rounds released maps W and iterates θ. The products Wᵀx and xᵀθ are therefore
+exact in double precision, in any order of summation, and in any block, thread or processor.
 (2) The code compares a record's integer :math:`\sum_j k_j^2` with K², and sets k = 0 if that sum is
-larger (`truncated`). A number is cut to 0, ..., K. A record's computed part of a sum of vectors
+larger (`truncated`). A number is clipped to 0, ..., K. A record's computed part of a sum of vectors
 therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is
-semi-definite, with trace and so Frobenius norm at most K².
-(3) The sum S is exact: products of blocks below 2⁵³ in double precision, blocks below 2⁶² in 64
-bits, and the rest in integers of any size. No bit of S depends on how records are read.
+semi-definite; its trace, and hence its Frobenius norm, is at most K².
+(3) The sum S is exact: partial sums are in double precision below 2⁵³, in 64-bit integers below
+2⁶², and otherwise in integers of any size. No bit of S depends on how records are read.
 (4) Under add-remove and zero-out, neighbours differ in the part of one record; under replace-one,
-in two parts. The squared sensitivity Δ² is a whole number: K² or 4K² for vectors, K⁴ or 2K⁴ for
-semi-definite matrices since :math:`\langle M, M'\rangle \ge 0`, 1 or 2 for counts, and K² for
+in two. The squared sensitivity Δ² is a whole number: K², or 4K² (replace-one), for vectors; K⁴ or
+2K⁴ for semi-definite matrices, since :math:`\langle M, M'\rangle \ge 0`; 1 or 2 for counts; K² for
 numbers. A person's derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is
 rounded by a unit in each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that.
 (5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ:
 the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
 :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Entries above the diagonal of a
 symmetric matrix count twice in the norm. Their noise has the least whole t with 2t² ≥ s².
-(6) Everything after that is post-processing, including products with units, rounding of W and θ,
-and saturation at the ends of 64 bits. The budgets of adaptive releases add up.
+(6) Everything after the release is post-processing, including products with units, rounding of W
+and θ, and saturation at the ends of 64 bits. The budgets of adaptive releases add up.
 
 The noise comes from the operating system's secure bits; there is no seed to set. The proof does not
 cover running time: the sampler and the sum take slightly longer for some values than for others.
@@ -75,7 +75,7 @@ def exact_factor(released: FloatArray) -> FloatArray:
 def truncated(
     rows: FloatArray, factors: FloatArray, bound: float, starts: IntArray | None = None
 ) -> FloatArray:
-    r"""Rows times factors (n, p) in units of 2⁻²⁰ of a bound, each entry truncated toward 0.
+    r"""Rows times their factors, shape (n, p), in units of bound / 2²⁰, truncated toward 0.
 
     Guarantee
     ---------
@@ -99,7 +99,7 @@ def truncated_sum(rows: FloatArray, factors: FloatArray, bound: float) -> FloatA
 
 
 def whole_numbers(values: FloatArray, bound: float) -> FloatArray:
-    """Numbers from 0 to a bound, as whole numbers from 0 to 2²⁰ in units of 2⁻²⁰ of the bound."""
+    """Values clipped to [0, bound] and rounded to whole numbers of units bound / 2²⁰."""
     return np.clip(np.rint(np.nan_to_num(values * (UNITS / bound))), 0, UNITS)
 
 
@@ -134,7 +134,7 @@ def _add_truncated(
 
 
 def squared_lengths(rows: FloatArray, out: FloatArray | None = None) -> FloatArray:
-    """Sums of squares of rows, added in the order of the columns, independent of other rows."""
+    """Squared length of each row, summed in column order and independent of the other rows."""
     squares = np.empty(len(rows)) if out is None else out
     _square(_read_only(rows), squares)
     return squares
@@ -169,9 +169,9 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
 
     .. math:: Z = [s\,\xi], \qquad \xi = \pm(k + x) \sim N(0, 1)
 
-    exactly, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and the digits of x in
-    [0, 1), from about 17 words of 64 bits of the operating system. If the first 64 digits do not
-    decide (equal digits, or a product s x near a half), more digits are drawn.
+    The law is exact, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and the digits
+    of x in [0, 1). They use about 17 words of 64 bits from the operating system. If the first 64
+    digits do not decide (equal digits, or a product s x near a half), more digits are drawn.
 
     Source
     ------

@@ -1,7 +1,7 @@
 r"""Mechanisms (Toeplitz and dense) with the least error for a workload, and the best damping.
 
-With encoder C, decoder B = C⁻¹ and workloads A_j of weight a_j, the squared error for records that
-take part once, at a noise multiplier of 1, is
+Let c and c⁻¹ be the first columns of the encoder C and the decoder C⁻¹, and a_j the weight of
+workload A_j. For records that take part once, the squared error at a noise multiplier of 1 is
 
 .. math:: E(c) = \lVert c \rVert_2^2 \; \sum_j a_j \sum_t m_t \big( (A_j c^{-1})_t \big)^2
 
@@ -51,7 +51,7 @@ class ToeplitzOptimum(NamedTuple):
     Attributes
     ----------
     encoder, decoder : ndarray, shape (steps,)
-        Coefficients; the first one is 1.
+        Toeplitz coefficients; the first is 1.
     error : float
         Root mean square error at a noise multiplier of 1: sensitivity times the root of the
         criterion's weighted sum of variances.
@@ -71,14 +71,14 @@ def toeplitz_optimum(
     bands: int | None = None,
     tolerance: float = 1e-10,
 ) -> ToeplitzOptimum:
-    """Least error over all Toeplitz mechanisms if records take part once, by L-BFGS.
+    """Find the Toeplitz mechanism of least error for records that take part once, by L-BFGS.
 
     Parameters
     ----------
     steps : int
         Number T of steps.
     criterion : {"mean", "largest", "last"}
-        Error to minimise; the last two are equal for Toeplitz workloads.
+        Error to minimise; "largest" and "last" are equal for Toeplitz workloads.
     workload : array_like, shape (steps,) or (workloads, steps), optional
         Toeplitz coefficients of A, or of several A_j, at most 1e12 in size; prefix sums by default.
         Linear regression with eigenvalues λ_j has the coefficients ``(1 - step_size * λ_j)**t``
@@ -89,14 +89,14 @@ def toeplitz_optimum(
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
         at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        these, no non-negative, non-increasing encoder is better, however many bands it has.
+        such records no non-negative, non-increasing encoder of any number of bands is better.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
     Notes
     -----
-    One evaluation takes O(workloads × steps log steps). The search runs over the encoder's
-    coefficients, which makes the problem well conditioned: near the optimum its curvature is the
+    One evaluation of the error takes O(workloads × steps log steps). A search over the encoder's
+    coefficients is well conditioned: near the optimum its curvature is the
     identity plus the criterion's weights m_t.
 
     Examples
@@ -249,8 +249,8 @@ class DenseOptimum(NamedTuple):
     error : float
         Root mean square error over steps at a noise multiplier of 1.
     gap : float
-        error / bound - 1, at least 0 up to rounding. The dual problem gives the bound: no mechanism
-        has a smaller error.
+        error / bound - 1, at least 0 up to rounding. No mechanism has an error below the
+        bound, which the dual problem gives.
     """
 
     encoder: FloatArray
@@ -262,12 +262,12 @@ class DenseOptimum(NamedTuple):
 def dense_optimum(
     steps: int, *, epochs: int = 1, workload: ArrayLike | None = None, tolerance: float = 1e-4
 ) -> DenseOptimum:
-    r"""Least mean error over all mechanisms, for one or several epochs in a fixed order.
+    r"""Find the mechanism of least mean error, for one or several epochs in a fixed order.
 
     Limited-memory BFGS on X = CᵀC starts from the Toeplitz optimum with one band per step of an
     epoch, plus a correction from the optimum for fewer steps. The search is preconditioned in the
     cosine basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
-    :math:`v\,(1/x_i + 1/x_j)`.
+    :math:`v\,(1/x_i + 1/x_j)`, where -v is the mean of the gradient's diagonal.
 
     Parameters
     ----------

@@ -3,8 +3,8 @@ r"""Sensitivity of the encoded gradients C g to a record that moves a gradient b
 The standard deviation of the noise w added to C g must be this sensitivity times the noise
 multiplier σ. A record takes part once, or at most `participations` times in steps that are at least
 `separation` apart. No function here returns less than the true sensitivity of its arguments, up to
-rounding in sums: some ulp, at most n 2⁻⁵³ of a sum of n products. An encoder computed from a
-decoder has a further error; `privreg.noise.toeplitz` bounds it and `dp_ftrl.FTRLMechanism` adds it.
+rounding: a sum of n products loses some ulp, at most n 2⁻⁵³ of the sum. An encoder computed from a
+decoder has a further error. `noise.toeplitz` bounds it; `dp_ftrl.FTRLMechanism` adds the bound.
 Under replace-one neighbours a gradient moves by up to 2, so all sensitivities double.
 """
 
@@ -29,7 +29,7 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    The encoder is an array of Toeplitz coefficients, (T,), or any matrix with a column per step.
+    The encoder is given as Toeplitz coefficients, shape (T,), or a matrix with one column per step.
 
     Guarantee
     ---------
@@ -58,8 +58,8 @@ def damped_square_root_limit(damping: float) -> float:
 
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
-    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]; infinite at 0
-    (choquettechoo2024, appendix B; derived here as the Landen transform of the paper's).
+    with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]. The limit is infinite at
+    ν = 0. Source: choquettechoo2024, appendix B, whose formula a Landen transform turns into this.
     """
     damping = checked_damping(damping)
     # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.
@@ -69,7 +69,7 @@ def damped_square_root_limit(damping: float) -> float:
 def damped_anti_pgd_limit(damping: float) -> float:
     r"""Limit of the sensitivity of `toeplitz.damped_anti_pgd`, :math:`1/\sqrt{\nu(2-\nu)}`.
 
-    choquettechoo2024, Table 2.
+    Source: choquettechoo2024, Table 2. The limit is infinite at ν = 0.
     """
     damping = checked_damping(damping)
     # The roots apart: one over the product may be infinite where its root is not.
@@ -83,13 +83,13 @@ def multi_participation_sensitivity(
 
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
-    for at most k `participations`, at least b = `separation` steps apart. γ is exact for
-    coefficients, shape (steps,), that are non-negative and non-increasing. Other coefficients are
-    refused; `multi_participation_bound` accepts them.
+    A record takes part in at most k = `participations` steps, at least b = `separation` apart. γ
+    is exact if the coefficients, shape (steps,), are non-negative and non-increasing. Others are
+    refused; use `multi_participation_bound` for them.
 
     Guarantee
     ---------
-    As in `single_participation_sensitivity`, for records that take part as stated.
+    The guarantee of `single_participation_sensitivity` holds for records that take part as stated.
 
     Examples
     --------
@@ -113,17 +113,17 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     r"""Upper bound on the sensitivity of any encoder if a record takes part several times.
 
     For a Toeplitz encoder the bound is the sensitivity of the non-increasing majorant
-    :math:`\bar c_t = \max_{s \ge t} |c_s|`. It equals `multi_participation_sensitivity` if that
-    function applies. For a matrix,
+    :math:`\bar c_t = \max_{s \ge t} |c_s|`. It equals `multi_participation_sensitivity` for
+    encoders that this function accepts. For a matrix the bound is
 
     .. math:: \gamma^2 \le
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
 
-    over sets P, Q of at most k steps at least b apart (`participations` and `separation`).
+    over sets P and Q of at most k = `participations` steps, at least b = `separation` apart.
 
     Guarantee
     ---------
-    As in `multi_participation_sensitivity`; never less than the true sensitivity.
+    The guarantee of `multi_participation_sensitivity` holds, since the bound is never too small.
     """
     matrix = require_coefficients("encoder", encoder)
     k, b = _participation(participations, separation)
@@ -148,7 +148,7 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
 
     Guarantee
     ---------
-    As in `single_participation_sensitivity`, for records that take part as stated.
+    The guarantee of `single_participation_sensitivity` holds for records that take part as stated.
 
     Source
     ------

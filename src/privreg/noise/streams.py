@@ -1,7 +1,7 @@
-r"""Noise step by step (Toeplitz, tree-aggregated or independent), and its sensitivity.
+r"""Streams of noise (Toeplitz, tree-aggregated or independent), and their sensitivity.
 
 A stream yields vectors of shape (dimension,), made from white noise w of standard deviation `std`.
-It ends after `steps` items, because privacy is accounted with the sensitivity for that many steps.
+It ends after `steps` items, because its privacy is accounted for that number of steps only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _AT_ONCE = 1 << 16
 
 
 class NoiseStream(Uncopied, ABC):
-    """Iterator over noise vectors; `draw(n)` takes n of them, and `count` were taken so far."""
+    """Iterator over noise vectors; `draw(n)` returns the next n; `count` is the number drawn."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class NoiseStream(Uncopied, ABC):
         return self.draw(1)[0]
 
     def draw(self, count: int) -> FloatArray:
-        """Next `count` items, shape (count, dimension); fewer if the stream ends first."""
+        """Next `count` vectors, shape (count, dimension); fewer if the stream ends first."""
         self._require_process()
         if self._is_torn:
             raise ValueError("stream must not be used after a failed draw: create a new one")
@@ -91,7 +91,7 @@ class NoiseStream(Uncopied, ABC):
 
 
 class WhiteNoise(NoiseStream):
-    """Independent noise, with sensitivity 1 at any length; endless unless `steps` is given."""
+    """Stream of independent noise, of sensitivity 1; endless unless `steps` is given."""
 
     def _fill(self, block: FloatArray) -> None:
         block[:] = self._white(len(block))
@@ -102,7 +102,7 @@ class ToeplitzNoise(NoiseStream):
 
     The decoder's coefficients, shape (steps,), start with a nonzero number. `std` is the noise
     multiplier times the encoder's sensitivity times the bound on a step's gradient. White noise is
-    drawn step by step in the same order for any blocks. Memory is about four vectors for each
+    drawn step by step, whatever the blocks. Memory is about four vectors for each
     coefficient up to the last nonzero one. Time is O(log² steps) per step and coordinate.
     """
 
@@ -141,7 +141,7 @@ class ToeplitzNoise(NoiseStream):
 
 
 def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
-    """Product B w of a Toeplitz decoder, shape (bands,), with noise (steps, dimension), by FFT.
+    """Product of a Toeplitz decoder, shape (bands,), and noise, shape (steps, dimension), by FFT.
 
     Missing coefficients of the decoder are 0.
     """
@@ -184,10 +184,10 @@ class TreeNoise(NoiseStream):
 
     The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` of the prefix noise ν. In each
     coordinate ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes use.
-    Multiplied by a root of Σ, items are shaped noise. `std` is the deviation of a node's noise: the
-    noise multiplier times `tree_sensitivity` times the bound on a step's vector. Privacy accounted
-    by `tree_sensitivity(steps)` holds for at most that number of steps; by default the stream is
-    endless. anon2024, Algorithm 3 (with steps counted from 1); choquettechoo2024, Table 3.
+    For noise of covariance Σ, multiply items by a root of Σ. `std` is the deviation of one node's
+    noise: the noise multiplier times `tree_sensitivity` times the bound on a step's vector. Privacy
+    accounted with `tree_sensitivity(steps)` covers at most `steps` items; by default the stream is
+    endless. Source: anon2024, Algorithm 3, with steps counted from 1; choquettechoo2024, Table 3.
     """
 
     def __init__(
@@ -217,21 +217,21 @@ def tree_levels(steps: int) -> int:
 
 
 def tree_sensitivity(steps: int) -> float:
-    r"""Sensitivity of the tree to a record in one step: the root of the number of its nodes.
+    r"""Sensitivity of a tree over N steps to a record that takes part in one step.
 
     .. math:: \gamma = \sqrt{\lfloor \log_2 N \rfloor + 1}
 
     Guarantee
     ---------
-    Adding, removing or zeroing out a record must change one step only. With node noise of standard
-    deviation σγ and steps of norm at most 1, all prefix sums together are then 1/(2σ²)-zCDP. Only
-    nodes that enter a prefix count; `tree_levels` counts all nodes and is never less.
+    Assume that adding, removing or zeroing out a record changes one step only, and steps have norm
+    at most 1. With node noise of standard deviation σγ, all prefix sums together are 1/(2σ²)-zCDP.
+    γ² counts the nodes of a step that enter a prefix sum; `tree_levels` counts all its nodes.
     """
     return float(np.sqrt(steps.bit_length()))
 
 
 def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
-    """Encoder (nodes, steps) and decoder (steps, nodes) of the nodes that enter a prefix.
+    """Tree encoder (nodes, steps) and decoder (steps, nodes), for nodes that enter a prefix sum.
 
     The decoder maps node noise to the increments that `TreeNoise` yields; its product with the
     encoder is the identity.
@@ -255,13 +255,13 @@ def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
 
 
 def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
-    r"""Encoder (nodes, steps) and decoder (steps, nodes) of the least-variance prefixes.
+    r"""Tree encoder (nodes, steps) and decoder (steps, nodes) with least-variance prefix sums.
 
     .. math:: B = C^+ = (C^\top C)^{-1} C^\top
 
     C has one row for each complete node of the tree, right children included. The decoder is not
-    lower-triangular in time: a prefix uses nodes that later steps complete. All noise is therefore
-    drawn before the first step.
+    lower-triangular in time: a prefix sum uses nodes that later steps complete. All noise is
+    therefore drawn before the first step.
 
     Source
     ------
@@ -286,25 +286,24 @@ def full_honaker(steps: int) -> tuple[FloatArray, FloatArray]:
 
 @runtime_checkable
 class Correlation(Protocol):
-    """Noise over steps, for records that take part in one step."""
+    """Correlation of noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Largest change that a gradient of norm 1 makes to the released, decorrelated sequence."""
+        """Largest norm by which the encoded gradients change if one gradient changes by norm 1."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        """Stream of increments ξ_t, made from standard normal z."""
+        """Stream of increments ξ_t, made from standard normal draws, one per step."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Earlier steps whose z enters ξ with weight -1, and steps whose z is not needed later.
+        """Steps whose draws ξ_t subtracts, t = `step`, and steps whose draws are not used after t.
 
-        Steps count from 1. None if the increments are not a short combination of single draws; in
-        this case their scale cannot change between steps.
+        Steps count from 1. None if increments combine many draws; their scale must be constant.
         """
 
 
 @dataclass(frozen=True)
 class TreeCorrelation:
-    """Tree aggregation (anon2024, Algorithm 3): a prefix has one node's noise per binary digit 1.
+    """Tree aggregation (anon2024, Algorithm 3): prefix t has the noise of one node per bit 1 of t.
 
     Examples
     --------
@@ -340,12 +339,12 @@ class IndependentCorrelation:
 
 @dataclass(frozen=True)
 class SquareRootCorrelation:
-    """Damped square root (ν-DP-FTRL of choquettechoo2024): correlated over all earlier steps.
+    """Noise of the damped square root (ν-DP-FTRL of choquettechoo2024), correlated over all steps.
 
     Parameters
     ----------
     damping : float
-        Damping ν in [0, 1], such as ηλ of the directions that matter; 1 gives independent noise.
+        Damping ν in [0, 1], such as step size × typical eigenvalue; 1 gives independent noise.
     """
 
     damping: float

@@ -2,8 +2,8 @@ r"""Lower-triangular Toeplitz matrices that correlate noise, with their inverses
 
 A mechanism adds the noise :math:`\tilde w = B w` with independent normal w to the gradients. The
 *decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` determines the size of
-w. Both are arrays of shape (steps,) here; B's first entry is usually 1. A product of two matrices
-is a convolution, and nothing quadratic in the number of steps is ever stored.
+w. Both are stored as first columns, shape (steps,); B's first entry is usually 1. A product of two
+matrices is a convolution of these, which stores nothing quadratic in the number of steps.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
 
 
 def forward_substitution(column: FloatArray) -> FloatArray:
-    """Coefficients of the inverse in O(steps × bands); not finite after an overflow."""
+    """Coefficients of the inverse, in O(steps × bands) products; not finite after an overflow."""
     return np.asarray(_forward_substitution(_bands(column), column.size)[0])
 
 
@@ -194,7 +194,7 @@ def _add_product(total: float, first: float, second: float) -> tuple[float, floa
 
 
 def identity(steps: int) -> FloatArray:
-    """Decoder of independent noise (DP-SGD), 1, 0, 0, ...: choquettechoo2024, Table 3."""
+    """Decoder 1, 0, 0, ... of independent noise, as in DP-SGD (choquettechoo2024, Table 3)."""
     coefficients = np.zeros(require_count("steps", steps))
     coefficients[0] = 1.0
     return coefficients
@@ -241,7 +241,7 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
 def square_root(steps: int) -> FloatArray:
     """Toeplitz decoder with the least maximal error of prefix sums; generating function √(1-x).
 
-    The encoder equals the prefix sums times the decoder.
+    The encoder equals the matrix of prefix sums times the decoder.
 
     Source
     ------
@@ -282,8 +282,8 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
-    Forward substitution takes O(steps × bands), with an error of some ulp of the norm. Beyond 2^28
-    products, Newton's iteration takes O(steps log steps), with an error of 1e-13 × steps × norm.
+    Forward substitution takes steps × bands products; its error is some ulp of the norm. Above 2^28
+    products Newton's iteration is used: O(steps log steps), with an error of 1e-13 × steps × norm.
     Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
 
     Examples
@@ -302,7 +302,7 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
 
 
 def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatArray:
-    """Toeplitz coefficients, shape (steps,), or a matrix."""
+    """Toeplitz coefficients, shape (steps,), or a matrix, after checks."""
     array = require_array(name, value, shape=(..., None), **bounds)
     if array.ndim > 2:
         raise ValueError(f"{name} must have one or two dimensions, got shape {array.shape}")
@@ -316,9 +316,9 @@ def dense_matrix(coefficients: ArrayLike) -> FloatArray:
 
 
 def restarted(matrix: ArrayLike, *, copies: int) -> FloatArray:
-    """Block-diagonal matrix of a mechanism that restarts after each block (the paper's × S).
+    """Block-diagonal matrix of a mechanism that restarts after each block ("× S" in the paper).
 
-    There are `copies` blocks. The matrix is one block's encoder or decoder (`dense_matrix`).
+    Each of the `copies` blocks is `matrix`, a dense encoder or decoder (`dense_matrix`).
 
     Examples
     --------
@@ -344,14 +344,14 @@ def _binomial_series(steps: int, offset: float, damping: float) -> FloatArray:
 
 
 def checked_damping(damping: float) -> float:
-    """ν, in [0, 1]."""
+    """Damping ν, checked to be in [0, 1]."""
     return require_number("damping", damping, least=0, most=1)
 
 
 class Errors(NamedTuple):
     """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    `mean` is the root mean square over steps; `largest` is the largest error of any step.
+    `mean` is the root mean square over steps; `largest` and `last` are errors of single steps.
     """
 
     mean: float
@@ -360,7 +360,7 @@ class Errors(NamedTuple):
 
 
 def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> FloatArray:
-    r"""Variance of the noise in the workload after each step, for unit white noise, shape (steps,).
+    r"""Variance of the noise in the workload at each step, shape (steps,), for unit white noise.
 
     .. math:: V_t = \lVert (A B)_{t,:} \rVert_2^2
 
@@ -394,7 +394,7 @@ def workload_errors(
 ) -> Errors:
     """Mean, largest and last error of a mechanism at a noise multiplier of 1.
 
-    `sensitivity` is the encoder's, for records as they take part (`privreg.noise.sensitivity`).
+    `sensitivity` is the encoder's sensitivity, a result of `privreg.noise.sensitivity`.
     `decoder` and `workload` are as for `step_variances`.
 
     Examples
@@ -404,7 +404,7 @@ def workload_errors(
 
     Source
     ------
-    choquettechoo2024, equation (3): steps times the square of `mean` is its objective.
+    choquettechoo2024, equation (3), whose objective is steps times the square of `mean`.
     """
     scale = require_scale("sensitivity", sensitivity, zero=True)
     variances = step_variances(decoder, workload=workload)

@@ -38,8 +38,8 @@ class Neighbours(Enum):
     every release, counts included. The other records keep their places, as algorithms that visit
     records in order require.
 
-    Functions that take a relation also accept its value as text. `Neighbours(value)` returns the
-    member for either and refuses anything else.
+    Functions that take a relation also accept its text. `Neighbours(value)` returns the member for
+    a member or its text, and refuses anything else.
     """
 
     REPLACE_ONE = "replace-one"
@@ -55,12 +55,12 @@ class Neighbours(Enum):
 def shared_sample_size(
     sample_size: float | None, *, records: int, neighbours: Neighbours | str
 ) -> float:
-    """Divisor of sums over records, from 1 to 1e15, which is equal for any two neighbours.
+    """Divisor of sums over records, from 1 to 1e15, which neighbouring data sets share.
 
     Guarantee
     ---------
-    A declared size must be public or already released. The default is the number of records, which
-    neighbours share. Under add-remove they do not, and a size must be declared.
+    A declared size must be public or already released. The default is the number of records,
+    which neighbours share except under add-remove. Under add-remove a size must be declared.
     """
     relation = Neighbours(neighbours)
     if sample_size is None and relation is Neighbours.ADD_REMOVE:
@@ -76,7 +76,7 @@ def sum_sensitivity(
 
     .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
 
-    brown2024, Claim A.5 (replace-one).
+    Source: brown2024, Claim A.5 (replace-one).
     """
     return _change(bound, 2.0, Neighbours(neighbours))
 
@@ -90,7 +90,7 @@ def gram_sensitivity(
         \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
         \Delta = b \text{ (add-remove, zero-out)}
 
-    Such terms are matrices xxᵀ in the Frobenius norm, and one-hot counts of a histogram. Since
+    Such terms are matrices xxᵀ in the Frobenius norm, or one-hot counts of a histogram. Since
     inner products are at least 0, ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, gives
     the add-remove case.
     """
@@ -190,7 +190,7 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
 
 
 def to_approximate_tight(rho: float, *, delta: float) -> float:
-    r"""ε with which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order: less than in closed form.
+    r"""ε with which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order; at most `to_approximate`.
 
     .. math::
         \varepsilon = \min_{\alpha > 1}\; \rho\alpha
@@ -201,8 +201,8 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
     Guarantee
     ---------
-    As for `to_approximate`: ε holds for every ρ-zCDP mechanism. A single Gaussian mechanism has a
-    smaller exact ε (`gaussian_epsilon`).
+    Every ρ-zCDP mechanism is (ε, δ)-DP under the same neighbouring relation. A single Gaussian
+    mechanism has a smaller exact ε (`gaussian_epsilon`).
 
     Source
     ------
@@ -226,7 +226,7 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def from_approximate_tight(epsilon: float, *, delta: float) -> float:
-    r"""Largest ρ that `to_approximate_tight` maps to at most ε, too small by up to a relative 1e-9.
+    r"""Largest ρ that `to_approximate_tight` maps to at most ε, rounded down by at most 1e-9 of ρ.
 
     The search starts from the inverse of the closed form,
 
@@ -325,14 +325,14 @@ def _checked_delta(delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
-    """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, too small by up to a relative 1e-12.
+    """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, rounded down by at most 1e-12 of ρ.
 
-    Inverse of `gaussian_epsilon`, for ε in its range and δ at least 1e-100.
+    Inverse of `gaussian_epsilon`, for ε among its values and δ at least 1e-100.
 
     Guarantee
     ---------
-    Every composition of Gaussian mechanisms with total budget ρ is (ε, δ)-DP, if their shares are
-    fixed beforehand. Other ρ-zCDP mechanisms need `from_approximate_tight`.
+    Every composition of Gaussian mechanisms with total budget ρ is (ε, δ)-DP, if all shares of ρ
+    are fixed beforehand. Other ρ-zCDP mechanisms need `from_approximate_tight`.
     """
     from scipy.optimize import brentq
 
@@ -403,14 +403,14 @@ class Budget:
 
     @classmethod
     def zcdp(cls, rho: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> Budget:
-        """ρ-zCDP, as brown2024 states its budgets."""
+        """Budget of ρ-zCDP, as brown2024 states its budgets."""
         return cls(rho, Neighbours(neighbours))
 
     @classmethod
     def half_square(
         cls, root: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """ρ²/2-zCDP, as bombari2025 states its budgets; `root` is that paper's ρ, or `inf`."""
+        """Budget of ρ²/2-zCDP, as in bombari2025; `root` is that paper's ρ, or `inf`."""
         return cls._from_root("root", root, neighbours)
 
     @classmethod
@@ -446,10 +446,10 @@ class Budget:
         return budget
 
     def gaussian(self) -> Budget:
-        """Budget for mechanisms that only add Gaussian noise, in shares fixed beforehand.
+        """Budget for mechanisms that only add Gaussian noise and whose shares are fixed beforehand.
 
         A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. For ε up to 8 at δ =
-        1e-6, this ρ is 11 to 16 % larger than by zCDP's conversion. Other budgets stay unchanged.
+        1e-6, this ρ is 11 to 16 % above the ρ of zCDP's conversion. Other budgets stay unchanged.
 
         Guarantee
         ---------

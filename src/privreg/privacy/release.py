@@ -88,11 +88,11 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class Ongoing(Uncopied):
-    """Noise stream in use, for all mechanisms of a run but the first.
+    """Noise stream that the mechanisms of one run share, from the second mechanism on.
 
     Guarantee
     ---------
-    As for the stream's source: no part of the stream serves two mechanisms.
+    The guarantee of `source` holds, because no part of the stream serves two mechanisms.
     """
 
     rng: np.random.Generator
@@ -124,7 +124,7 @@ def require_source(name: str, value: object) -> NoiseSource:
 
 
 class OneOfMany(OneProcess, Computed):
-    """Record of the one released setting among several that share noise.
+    """Register of the one setting that is released among several that share noise.
 
     Guarantee
     ---------
@@ -153,7 +153,7 @@ class OneOfMany(OneProcess, Computed):
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Take a setting (None: the only one) and return its index; refused after another."""
+        """Take a setting (None: the only one) and return its index; refuse a second setting."""
         self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:
@@ -256,7 +256,7 @@ class Release(Generic[T]):
         Guarantee
         ---------
         Post-processing: the budget stays the same if the function does not look at the data again.
-        The caller promises this.
+        The caller must ensure this.
 
         Source
         ------

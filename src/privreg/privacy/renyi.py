@@ -34,7 +34,7 @@ class LowRankUpdate(Immutable):
 
     .. math:: S = \mathrm{diag}(v) + U K U^\top
 
-    with `v` positive of shape (d,), `U` of shape (d, k) and `K` symmetric of shape (k, k). With
+    where `v` > 0 has shape (d,), `U` shape (d, k), and the symmetric `K` shape (k, k). With
     :math:`\mathrm{diag}(v)^{-1/2}U = QR` the matrix is congruent to
     :math:`I + Q(RKR^\top)Q^\top`, so definiteness, determinant and inverse all follow from the k
     eigenvalues of :math:`RKR^\top`. The columns of `U` may be linearly dependent and `K` may be
@@ -81,7 +81,7 @@ class LowRankUpdate(Immutable):
         return float(np.sum(np.log1p(self._factorisation.eigenvalues)))
 
     def inverse_form(self, vectors: FloatArray) -> FloatArray:
-        r"""Quadratic form :math:`L^\top S^{-1} L` of the columns of L, for a definite S."""
+        r"""Matrix :math:`L^\top S^{-1} L` for L = `vectors` and a positive definite S."""
         basis, eigenvalues, directions, _ = self._factorisation
         white = vectors / np.sqrt(self.diagonal)[:, None]
         inner = basis.T @ white
@@ -107,7 +107,7 @@ class LowRankUpdate(Immutable):
 
 
 def diagonal_matrix(diagonal: FloatArray) -> LowRankUpdate:
-    """A positive diagonal as a `LowRankUpdate` of rank zero."""
+    """Diagonal matrix with positive entries, as a `LowRankUpdate` of rank zero."""
     return LowRankUpdate(diagonal, np.empty((len(diagonal), 0)), np.empty((0, 0)))
 
 
@@ -148,15 +148,15 @@ def renyi_divergence(
 
     D is infinite if M is not positive definite. For α > 1 this can happen if P has more variance
     than Q in some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are
-    matrices, diagonals or `LowRankUpdate`s. If neither is a full matrix, the cost is O(d k²) for a
-    total rank of k. Results with errors above both a relative 1e-6 and an absolute 1e-9 are then
-    refused. Otherwise, and at α = 1, the cost is O(d³).
+    matrices, diagonals or `LowRankUpdate`s. If neither is a full matrix and α is not 1, the
+    cost is O(d k²) for a total rank of k. Results with errors above both a relative 1e-6 and an
+    absolute 1e-9 are refused in this case. Otherwise the cost is O(d³).
 
     Source
     ------
     lin2025, Lemma C.2 (Gil, Alajaji and Linder, 2013). The lemma as printed, with
-    M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); here the order is the
-    true one.
+    M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); this function uses the
+    true order.
     """
     delta = np.asarray(mean_difference, dtype=np.float64)
     order = require_scale("order", order)

@@ -87,9 +87,9 @@ def test_a_smaller_training_set_starts_a_larger_one(test_rows: int) -> None:
 @pytest.mark.parametrize(
     ("test_rows", "sizes", "match"),
     [
-        (0, {"train": 201}, "must be at most the 300 of made, got 301"),
-        (50, {"train": 191}, r"train \+ normalisation must be at most the 250 of made, got 251"),
-        (50, {"validation": 51}, "validation must be at most the 50 of made, got 51"),
+        (0, {"train": 201}, "at most the 300 rows of made, got 301"),
+        (50, {"train": 191}, r"train \+ normalisation must.* the 250 rows of made, got 251"),
+        (50, {"validation": 51}, "validation must be at most the 50 rows of made, got 51"),
         (0, {"train": 0}, "train must be at least 1 rows, got 0"),
         (0, {"normalisation": 1}, "normalisation must be at least 2 rows, got 1"),
         (0, {"validation": -1}, "validation must.*got -1"),
