@@ -29,8 +29,7 @@ MOMENTS, MEANS = "second moments for intervals", "means for intervals"
 # Inverse of the noise in a second moment, relative to its mean, from which a sandwich is worth it,
 # and variance under Gaussian noise that a wider clip may cost: conventions.
 MOMENT_PRICE, WIDENING = 8.0, 1.01
-# Best width under exponential errors at any price: a clip that ends at the steep side of their
-# density.
+# Best width under exponential errors at any price: a clip that ends where their density jumps.
 SKEWED_WIDTH = 1.09
 
 

@@ -113,8 +113,7 @@ def read_local(file: DataFile, directory: str | Path) -> bytes | None:
 def download(file: DataFile, *, mirrors: Sequence[str], cache: str | Path | None) -> bytes:
     """Checked canonical content of a file, from the cache or the first mirror that has the file.
 
-    Only a file with the right digest enters the cache, and no archive is unpacked before its digest
-    is checked.
+    Only a file with the right digest enters the cache, and only such an archive is unpacked.
     """
     try:
         import pooch

@@ -855,8 +855,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
-        interval of level 1 - α excludes 0, and is 1 for an infinite interval. There is no further
-        privacy cost.
+        interval of level 1 - α excludes 0; it is 1 if all are infinite. This costs no privacy.
         """
         from privreg.estimators import report
 

@@ -234,8 +234,7 @@ def predicted_length(
         laws of `Problem` are allowed, and so are "exponential" and "lognormal" (exp of a standard
         normal).
     intercept : bool
-        True if one of the coefficients is an intercept; intervals of the others then allow for less
-        bias.
+        True if one coefficient is an intercept; intervals of the others then allow for less bias.
     settings : LeastSquaresSettings, optional
         Settings of the fit, `default_least_squares_settings` by default.
 

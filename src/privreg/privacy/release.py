@@ -2,8 +2,7 @@
 
 A `Release` holds a value, the budget that it cost, and the assumptions made. A `Diagnostic` is
 computed from the data without noise. Neither behaves like an array: read a release's `value` and a
-diagnostic's `non_private`. The two names differ, so that code written for releases does not run on
-diagnostics.
+diagnostic's `non_private`. Since these names differ, code for releases does not run on diagnostics.
 """
 
 from __future__ import annotations

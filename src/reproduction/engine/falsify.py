@@ -1,8 +1,7 @@
 """Falsifiers: deliberately wrong versions of code or statement, and the entries that must notice.
 
 A check that no wrong code can fail guards nothing, and evidence that refuses no neighbour of a
-statement does not support it. Each wrong version names the entries that must turn, and no others
-may.
+statement does not support it. Each wrong version names all entries that it turns.
 """
 
 from __future__ import annotations

@@ -131,9 +131,8 @@ def must(words: str, holds: Callable[[Any], Any]) -> Any:
 def more_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
     """A validator of a model: all values of a field are more than those of another one.
 
-    Either may be a number, a list or an attribute of a field, such as `design.sample_size`; the
-    other one may as well be a number that stands here, or an expression with a function of the
-    parameters that gives it.
+    Either may be a number, a list or an attribute of a field, such as `design.sample_size`. The
+    other may also be a number that stands here, or an expression with a function that gives it.
     """
     return _bounded("more than", operator.gt, (min, max), field, other, limit)
 

@@ -352,8 +352,7 @@ def stage(
         Global attributes, a function of `parameters` and of the artifacts that it names; those of
         a simulation stay with its summary.
     shared : mapping of str to callable, optional
-        What blocks and axes take by these names: functions of the parameters and of artifacts, each
-        evaluated once.
+        What blocks and axes take by these names: functions of parameters and artifacts, run once.
     released : {"private", "diagnostic"}, optional
         How a run on real data releases the quantities that do not say it themselves.
     blocks_of : mapping, optional

@@ -257,8 +257,7 @@ def _over_runs(outcomes: Collection[Outcome]) -> str:
 def join(ledgers: Iterable[Ledger], records: Iterable[Record]) -> Book:
     """Join ledgers with the verdicts on their entries.
 
-    A base that did not hold, or rests itself on one that did not, is listed in `broken` of all that
-    requires it.
+    `broken` of an entry lists its bases that did not hold, or that rest on one that did not.
     """
     found = {(record.paper, record.id): record for record in records}
     topics: list[TopicRecord] = []

@@ -101,8 +101,7 @@ def stationary_upper_bound(
 
     Source
     ------
-    choquettechoo2024, Theorem C.14, with F as in equation (8). The printed text omits the root of
-    ηR².
+    choquettechoo2024, Theorem C.14, with F as in equation (8). The print lacks the root of ηR².
     """
     values, eta, moment = _contracting(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)

@@ -29,8 +29,7 @@ CLIP_CONSTANT = Axis("clipping constant c", "clip_constants")
 INITIAL_RATE = Axis("initial learning rate", "initial_rates")
 
 HARMONIC = "harmonic"
-# C of (5.2), (5.15), (D.23), (D.49) and (D.80): the start is forgotten down to gamma at every
-# exponent.
+# C of (5.2), (5.15), (D.23), (D.49), (D.80): the start is forgotten to gamma at every exponent.
 FACTOR = 2.0
 
 

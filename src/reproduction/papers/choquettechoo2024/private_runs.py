@@ -228,8 +228,7 @@ def clipped_mean_gradient(
 
     .. math:: \frac1m \sum_i \min\Bigl(1, \frac{G}{\|x_i\| \|p_i - y_i\|}\Bigr) x_i (p_i - y_i)^T
 
-    of shape (classes, models, d) as theta, for one-hot labels of shape (classes, records) and the
-    batch size m.
+    of shape (classes, models, d) as theta, for one-hot labels (classes, records), batch size m.
     """
     # Classes come first and records last, so that a class's numbers are contiguous.
     residual = _scores(features, theta)
