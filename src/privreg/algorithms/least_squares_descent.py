@@ -232,8 +232,8 @@ def least_squares_descent(
 
     with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`), noise deviations λ_k and normal
     ζ_k. The steps are called wide, since their clip C may be larger than the warm-up's. A₁ and A₂
-    are second moments of rows with q ≤ C, shortened to lengths R₁ and R. S is the inverse of A₁
-    after `raised` has lifted it to A₂. B is the second moment of clipped gradients. Arguments are
+    are second moments of rows with q ≤ C, shortened to lengths R₁ and R. S is the inverse of their
+    pooled value, `raised` to A₂. B is the second moment of clipped gradients. Arguments are
     as for `huber_descent`; the start is that of `Descent`. C comes from a private histogram of q
     and balances the clip's bias against its noise. If no q exceeds C and no row is longer than R,
     the target is least squares under any law of the errors. docs/private-intervals.md lists the
