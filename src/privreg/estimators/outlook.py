@@ -180,11 +180,11 @@ def advice(
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     r"""Add to a plan's warnings one for a fit that is likely worse than predicting the mean.
 
-    .. math:: (1 + e) \operatorname{tr} V \ge 1.5\,\|(I - m m^\top)\hat\varphi\|^2
+    .. math:: (1 + e) \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
 
     Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten
     the rows, and V its covariance. m is the unit vector of the intercept, and e the spectral edge
-    of the curvature's noise. On average the right side is half of (signal + tr V).
+    of the curvature's noise. On average the right side is the signal's square plus tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -202,7 +202,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     noise = fit.gram if fit.curvature is None else fit.curvature
     grown = 1 + noise_edge(estimate.size, noise_std=noise.noise_std)
     missed = grown * float(np.trace(law.sampling + law.privacy))
-    seen = missed < 1.5 * float(estimate @ estimate)
+    seen = missed < float(estimate @ estimate)
     return found if seen else [*doubts, *found, HOPELESS]
 
 
