@@ -46,8 +46,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="budget-is-met-by-every-sample",
         kind="theorem",
         where="Proposition 4.1, equations (4.1)-(4.2)",
-        statement="For non-increasing rates and the noise of (4.2), the quotient in (4.1) is rho for "
-        "every sample with a positive rate.",
+        statement="For non-increasing rates and the noise of (4.2), the quotient in (4.1) is rho "
+        "for every sample with a positive rate.",
         ours=SCHEDULES,
         check=every(below(1e-10)),
     ),
@@ -56,8 +56,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="For given rho and non-increasing rates, (4.2) minimises the sum of squared noise "
-        "multipliers.",
+        statement="For given rho and non-increasing rates, (4.2) minimises the sum of squared "
+        "noise multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
