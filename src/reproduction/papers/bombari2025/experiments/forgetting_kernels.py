@@ -49,11 +49,11 @@ AXES = {
         id="kernels-decay-as-powers",
         kind="theorem",
         where="Proposition E.1, equation (E.3)",
-        statement="For large x the kernels F, K and J decay with the powers -(2 - phi - psi), -(3 "
-        "- phi) and -(2 - phi).",
+        statement="In the limit of large d, the kernels F, K and J decay at large x with the "
+        "powers -(2 - phi - psi), -(3 - phi) and -(2 - phi).",
         ours=[
             "phi = -1, 0, 1/4, 1/2 and 0.8 with psi = 1/2, 0, 1/2, -1 and 0.1",
-            "between x = 100 and 1000",
+            "between x = 100 and 1000; D_i(0) is proportional to lambda_i^-psi",
         ],
         check=every(below(1e-3)),
         wrong={

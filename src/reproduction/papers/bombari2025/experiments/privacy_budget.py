@@ -46,8 +46,8 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="budget-is-met-by-every-sample",
         kind="theorem",
         where="Proposition 4.1, equations (4.1)-(4.2)",
-        statement="With the noise of equation (4.2) the quotient of equation (4.1) is rho for "
-        "every sample that is used.",
+        statement="For non-increasing rates and the noise of (4.2), the quotient in (4.1) is rho "
+        "for every sample with a positive rate.",
         ours=SCHEDULES,
         check=every(below(1e-10)),
     ),
@@ -56,12 +56,12 @@ SCHEDULES = ["polynomial schedules with alpha = 0 to 2 and a harmonic one", "n =
         id="noise-is-the-least",
         kind="prose",
         where="Section 4, text before equation (4.2)",
-        statement="For given rho and rates, (4.2) minimises the sum of squared noise multipliers.",
+        statement="For given rho and non-increasing rates, (4.2) minimises the sum of squared "
+        "noise multipliers.",
         requires=["budget-is-met-by-every-sample"],
         ours=SCHEDULES,
         check=every(close(1.0, absolute=1e-6)),
-        note="A linear programme finds the least sum. Its variables are the tail sums of squared "
-        "multipliers, and its constraints are (4.1) for each sample.",
+        note="A linear programme over non-increasing tail sums finds the least sum under (4.1).",
     ),
     constant_noise_error=stated(
         "largest relative distance of a noise multiplier before the last to eta(0) / (n^(3/2) rho)",
@@ -112,7 +112,7 @@ def noise_of_a_run(parameters: Parameters, schedule: str) -> dict:
         kind="theorem",
         where="Proposition 4.1",
         statement="The Rényi divergence of the outputs on neighbouring data sets is at most its "
-        "order times rho^2 / 2.",
+        "order times rho^2 / 2, with the rho of (4.1).",
         ours=[
             "one dimension",
             "the replaced sample has opposite clipped gradients, all others have zero features",
