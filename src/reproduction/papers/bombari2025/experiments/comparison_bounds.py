@@ -57,13 +57,13 @@ BOUND: dict[str, Any] = {
     least_margin_below=stated(
         "least log ratio of the risk to its lower bound after time 0",
         id="comparison-equation-below",
-        statement="With rates up to 2 / gamma the lower comparison solution is at most the risk.",
+        statement="For rates up to 2 / gamma the lower solution is at most the risk of (4.7).",
         **BOUND,
     ),
     least_margin_above=stated(
         "least log ratio of the upper bound to the risk after time 0",
         id="comparison-equation-above",
-        statement="With rates up to 2 / gamma the upper comparison solution is at least the risk.",
+        statement="For rates up to 2 / gamma the upper solution is at least the risk of (4.7).",
         **BOUND,
     ),
 )
@@ -85,7 +85,7 @@ def margins(parameters: Parameters, exponent: float) -> dict:
     id="comparison-above-the-cap",
     kind="theorem",
     where="Section 4, equations (4.12)-(4.13); Proposition D.1",
-    statement="The two comparison equations bound the risk for every rate.",
+    statement="The two comparison equations bound the risk of (4.7) for every rate.",
     ours=["isotropic data, gamma = 0.1, c = 1, zeta = 0.3, a constant rate of 4 / gamma"],
     check=above(-1e-6),
     corrected={
