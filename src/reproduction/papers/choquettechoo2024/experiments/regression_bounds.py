@@ -64,8 +64,9 @@ NOISES = f"eigenvalues 1/k, d = 128; {regression.FAMILY_NAMES}, nu = eta mu"
     doubled_over_printed_lower=stated(
         "exact squared error in the norm of H divided by the printed bound of C.18",
         where="Theorem C.18, equation (22)",
-        statement="With F of (22) and eta < 1/R^2, F_infinity is at least eta sigma_sgd^2 tr H / 2 "
-        "+ eta^2 G^2 gamma_infinity^2 / (4 pi rho) times the integral of |B|^2 h, h of (21).",
+        statement="Under Assumption C.17, for absolutely summable beta and eta < 1/R^2, F_infinity "
+        "with F of (22) is at least eta sigma_sgd^2 tr H / 2 + eta^2 G^2 gamma_infinity^2 / (4 pi "
+        "rho) times the integral of |B|^2 h, h of (21).",
         check=every(above(1.0)),
         id="lower-bound-c18",
         kind="theorem",
@@ -135,7 +136,8 @@ def least_risks(step_share: float) -> dict[str, float]:
     id="label-part-of-theorem-2-2",
     kind="theorem",
     where="Theorem 2.2",
-    statement="For small eta tr H label noise adds risk of order eta sigma_sgd^2 tr H at any beta.",
+    statement="For small eta tr H label noise adds risk of order eta sigma_sgd^2 tr H at any "
+    "absolutely summable beta.",
     ours=[NOISES, "constants from 1/4 to 1/2", SHARES],
     check=every(between(0.25, 0.5)),
 )
@@ -175,9 +177,9 @@ def integral_shares(parameters: Parameters, family: str, step_share: float) -> d
     worst_transient=stated(
         "largest ratio of the exact curve to the bound of D.11 at any step",
         where="Theorem D.11",
-        statement="If eta < 1/R^2 and L and mu are the extreme eigenvalues of H, the mean "
-        "suboptimality is at most the square of (L / mu exp(-eta mu t) (F(theta_0) - F*))^(1/2) + "
-        "F_infinity^(1/2), at every t.",
+        statement="Under C.2, for square-summable beta and eta < 1/R^2, the mean suboptimality is "
+        "at most the square of (L / mu exp(-eta mu t) (F(theta_0) - F*))^(1/2) + F_infinity^(1/2) "
+        "at every t. L and mu are the extreme eigenvalues of H.",
         check=every(below(1.000000001)),
         wrong={
             "Without the factor L / mu.": "transient_without_condition",

@@ -35,8 +35,8 @@ class Parameters(Strict):
 @identity(
     id="integral-f12",
     where="Lemma F.12",
-    statement="For 0 < |b| < a the integral of cos(l omega) / (a^2 + b^2 - 2 a b cos omega) over "
-    "frequencies is 2 pi / (a^2 - b^2) (b/a)^|l|.",
+    statement="For 0 < |b| < a and integers l the integral of cos(l omega) / (a^2 + b^2 - 2 a b "
+    "cos omega) over frequencies is 2 pi / (a^2 - b^2) (b/a)^|l|.",
     ours=["a = 1, 1 - b from 1e-8 to 0.99; b < 0 shifts omega by pi", "l = 0, 1, 5 and 50"],
     check=AGREES,
 )
@@ -57,7 +57,7 @@ def cosine_integral_error(parameters: Parameters) -> float:
     where="Lemma F.13",
     statement="The integral of 1 / (1 + a cos omega) over frequencies is 2 pi / (1 - a^2)^(1/2) "
     "for |a| < 1, and infinite for |a| = 1.",
-    ours=["1 + a from 1e-8 to 0.99; a < 0 shifts omega by pi; |a| = 1 is the limit"],
+    ours=["1 + a from 1e-8 to 0.99; -a for a shifts omega by pi; |a| = 1 is the limit"],
     note="Our copy of the text has lost the root.",
     check=AGREES,
 )
@@ -172,8 +172,8 @@ def property_f10(parameters: Parameters) -> dict:
 @identity(
     id="quadratic-form-f17",
     where="Lemma F.17",
-    statement="For 0 <= c < 1 the quadratic form with the weights c^|t - tau| is at most (1 + "
-    "c)/(1 - c) times the squared norm.",
+    statement="For 0 <= c < 1 and square-summable beta the quadratic form with the weights "
+    "c^|t - tau| is at most (1 + c)/(1 - c) times the squared norm.",
     ours=["c from 0.01 to 0.998", "random walks and constants of length 200"],
     check=below(1.0),
 )

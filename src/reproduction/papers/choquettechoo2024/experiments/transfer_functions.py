@@ -103,7 +103,7 @@ def sensitivity_error(parameters: Parameters, family: str) -> float:
 @identity(
     id="operators-are-positive-c6",
     where="Lemma C.6",
-    statement="If eta lambda_1 < 1, the operators T_j and their sum T are positive semi-definite.",
+    statement="If 0 < eta lambda_1 < 1, the operators T_j and T are positive semi-definite.",
     ours=[
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2",
         "finite sections of 300 rows at the largest and the least eigenvalue",
