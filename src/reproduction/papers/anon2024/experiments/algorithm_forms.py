@@ -55,7 +55,11 @@ AXES = {
         statement="From w = 0, line 9 of Algorithm 1 is a step of SGD with an increment of noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
-        ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "steps from 1"],
+        ours=[
+            "N = 45, d = 12, psi = 1.5",
+            "Sigma = I, H + I/(N eta), 7 public rows",
+            "steps from 1",
+        ],
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
@@ -156,7 +160,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         id="uncorrelated-increments-b14",
         ours=[
             "N = 45, steps counted from 1, a constant clip norm",
-            "K(t): t - 2^i for all 2^i below the largest power of two that divides t",
+            "K(t): t - 2^i, 2^i below the largest 2^Q that divides t; for t = 2^Q as printed",
         ],
     ),
     listed_covariance=stated(
