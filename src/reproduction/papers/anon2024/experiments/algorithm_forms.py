@@ -55,11 +55,7 @@ AXES = {
         statement="From w = 0, line 9 of Algorithm 1 is a step of SGD with an increment of noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
-        ours=[
-            "N = 45, d = 12, psi = 1.5",
-            "Sigma = I, H + I/(N eta), 7 public rows",
-            "steps from 1",
-        ],
+        ours=["N = 45, d = 12, psi = 1.5; steps from 1", "Sigma = I, H + I/(N eta), 7 public rows"],
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
@@ -220,7 +216,7 @@ def terms(parameters: Parameters) -> dict[str, float]:
         "least eigenvalue of the bound minus the cross terms",
         where="Section B.4, equation (B.16)",
         statement="The sum of A psi^2 Sigma and its transpose is at most A Sigma A' + psi^4 Sigma, "
-        "with either sign.",
+        "with either sign, for positive semi-definite Sigma.",
         check=above(-1e-12),
         wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
         id="cross-terms-b16",

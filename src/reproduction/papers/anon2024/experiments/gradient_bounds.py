@@ -280,9 +280,7 @@ def tail_constant(parameters: Parameters) -> float:
             "wrong": {"With the factor 1 + 1/(2N).": below(1 + 1 / 32)},
         },
         id="expectations-without-clipping",
-        ours=[
-            "one Gaussian feature, no noise: C_t = 0; N = 16, eta = 1/20, P(clip a step) = 1/N^2"
-        ],
+        ours=["one Gaussian feature, no noise (C_t = 0), N = 16, eta = 1/20, P(a clip) = 1/N^2"],
         finding="expectations-given-no-clip",
         note="The clipped steps would have learnt most. The theorem's eta is at most 1/519.",
     )
