@@ -55,7 +55,7 @@ AXES = {
         statement="From w = 0, line 9 of Algorithm 1 is a step of SGD with an increment of noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
-        ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "steps from 1"],
+        ours=["N = 45, d = 12, psi = 1.5; steps from 1", "Sigma = I, H + I/(N eta), 7 public rows"],
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
@@ -156,7 +156,7 @@ def most_nodes(parameters: Parameters) -> dict[str, float]:
         id="uncorrelated-increments-b14",
         ours=[
             "N = 45, steps counted from 1, a constant clip norm",
-            "K(t): t - 2^i for all 2^i below the largest power of two that divides t",
+            "K(t): t - 2^i, 2^i below the largest 2^Q that divides t; for t = 2^Q as printed",
         ],
     ),
     listed_covariance=stated(
@@ -216,7 +216,7 @@ def terms(parameters: Parameters) -> dict[str, float]:
         "least eigenvalue of the bound minus the cross terms",
         where="Section B.4, equation (B.16)",
         statement="The sum of A psi^2 Sigma and its transpose is at most A Sigma A' + psi^4 Sigma, "
-        "with either sign.",
+        "with either sign, for positive semi-definite Sigma.",
         check=above(-1e-12),
         wrong={"At most A Sigma A' + psi^4 Sigma / 2.": "cross_terms_of_a_half"},
         id="cross-terms-b16",

@@ -180,7 +180,7 @@ def tails(parameters: Parameters) -> dict[str, float]:
             "label noise has the bound gamma_4 log(1/beta), as label-noise-b2 corrects it",
             "the estimate fails with probability 1/N^10, as in Lemma B.3",
         ],
-        note="The section says that beta = 1/N^3 is enough; beta = 1/N^2 is enough, too.",
+        note="The section says that beta = 1/N^3 is enough; here beta = 1/N^2 is enough, too.",
     ),
     clipping_chance_without_three="the same bound for the tails at 1/N",
 )
@@ -200,8 +200,9 @@ def clipping_chances(parameters: Parameters) -> dict[str, float]:
 @identity(
     id="one-step-b19",
     where="Lemma B.12, equation (B.19)",
-    statement="The excess of a random step over the mean step is at most beta eta^2 tr(H M) H.",
-    ours=["beta = 3, the kurtosis of a normal", "100 random matrices M in three dimensions"],
+    statement="The excess of a random step over the mean step is at most beta eta^2 tr(H M) H "
+    "for positive semi-definite M.",
+    ours=["beta = 3, the kurtosis of a normal", "100 random such M in three dimensions"],
     note="Our text has the random step's operator in both places, one of which may have lost a "
     "tilde. The next display ends with the mean step's operator.",
     check=below(1.0),
@@ -267,10 +268,10 @@ def tail_constant(parameters: Parameters) -> float:
 
 @per(
     error_given_no_clip=stated(
-        "squared error after N steps given that none is clipped, divided by that without clips",
+        "mean squared error after N steps given no clip, divided by B_N of Theorem B.5",
         where="Section B.2.1, Theorem 4.2",
         statement="With probability 1 - 1/N or more no gradient is clipped. In this event the "
-        "expected error is at most that without clipping, so the bounds on it hold.",
+        "bounds of Theorem B.5 and Lemma B.6, derived without clipping, can be used.",
         check=below(1.0),
         corrected={
             "slip": "proof",
@@ -279,9 +280,9 @@ def tail_constant(parameters: Parameters) -> float:
             "wrong": {"With the factor 1 + 1/(2N).": below(1 + 1 / 32)},
         },
         id="expectations-without-clipping",
-        ours=["one Gaussian feature, no label noise, N = 16, eta = 1/20, P(a step clips) = 1/N^2"],
+        ours=["one Gaussian feature, no noise (C_t = 0), N = 16, eta = 1/20, P(a clip) = 1/N^2"],
         finding="expectations-given-no-clip",
-        note="Clipped steps are those that learn most. The theorem's eta is at most 1/519.",
+        note="The clipped steps would have learnt most. The theorem's eta is at most 1/519.",
     )
 )
 def error_given_no_clip() -> float:

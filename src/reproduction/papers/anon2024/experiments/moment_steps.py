@@ -114,8 +114,8 @@ def operators() -> dict[str, float]:
         "eigenvalues i^-2, d = 128, N = 64; the population's design for the tree",
         "step sizes from 0.01 to 1 times the largest, 1 / lambda_1",
     ],
-    note="The lemma is for noise that is new in every step. Here the bound is as loose or "
-    "looser for the tree, whose increments take back noise.",
+    note="Zou et al. (2021b), who have the lemma, draw new noise in every step. Here the bound "
+    "is as loose or looser for the tree, whose increments take back noise.",
     **AT_MOST,
 )
 def average_ratio(parameters: Parameters, source: str, stable_share: float) -> float:
@@ -245,7 +245,7 @@ def products_of_steps(parameters: Parameters, noise_shape: str, step_size: float
     "step_size",
     id="end-of-the-chain-b14",
     where="Lemma B.14",
-    statement="beta tr(A) / (1 - beta eta tr(H)) H is at most beta tr(A) H.",
+    statement="For beta eta tr(H) < 1, beta tr(A) / (1 - beta eta tr(H)) H <= beta tr(A) H.",
     ours=["beta = 16 sigma_z^4", setting.CAPPED],
     check=every(below(1.0)),
     corrected={

@@ -25,12 +25,11 @@ AXES = {
     rough_ratio=stated(
         "largest second moment after N steps, divided by the bound of Lemma B.7",
         where="Lemma B.7, Theorem 4.2",
-        statement="The second moment after N steps is at most the printed bound, at the step sizes "
-        "of Theorem 4.2.",
+        statement="The second moment C_N is at most the printed bound at Theorem 4.2's step sizes.",
         check=every(below(1.0)),
         wrong={"The bound holds without its first term.": "rough_ratio_to_the_last_term"},
         id="rough-bound-b7",
-        ours=["three random diagonal matrices for G", setting.CAPPED],
+        ours=["G: three positive random diagonal matrices, constant in t", setting.CAPPED],
     ),
     rough_ratio_to_the_last_term="largest second moment after N steps, divided by the last term of "
     "Lemma B.7",
@@ -144,8 +143,8 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     "step_size",
     id="trace-of-the-operator-b54",
     where="Section B.5.4, Lemma B.7",
-    statement="The trace of (I - (I - eta T~)^N) G is at most the product of I - (I - eta H)^N "
-    "with G.",
+    statement="For G >= 0 the trace of (I - (I - eta T~)^N) G is at most the product of "
+    "I - (I - eta H)^N with G.",
     check=every(below(1.0)),
     corrected={
         "slip": "proof",
@@ -155,8 +154,8 @@ def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> floa
     ours=["G = I", setting.CAPPED],
     finding="operator-from-both-sides",
     note="By Assumption 2.1 a fourth moment is at most 2 sigma_z^4 times a squared second moment, "
-    "so M A is at most 2 sigma_z^4 tr(HA) H. Lemma B.7 has 16 in place of 2, so the factor 2 is "
-    "covered.",
+    "so M A is at most 2 sigma_z^4 tr(HA) H for A >= 0. Lemma B.7 has 16 in place of 2, so the "
+    "factor 2 is covered.",
 )
 def operator_trace(parameters: Parameters, step_size: float) -> float:
     """Trace of (I - (I - eta T~)^N) I divided by that of I - (I - eta H)^N."""
