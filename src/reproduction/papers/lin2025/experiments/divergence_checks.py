@@ -295,8 +295,8 @@ def average(parameters: Parameters) -> dict:
     id="mixture-bound-holds",
     where="Lemma C.3",
     kind="theorem",
-    statement="For alpha > 1 the divergence of two mixtures over s is at most the logarithm of the "
-    "mean of exp((alpha - 1) D(s)), divided by alpha - 1. D(s) is that of the components at s.",
+    statement="For alpha > 1 the divergence of mixtures over one law of s is at most the logarithm "
+    "of the mean of exp((alpha - 1) D(s)), over alpha - 1. D(s) is that of the components at s.",
     check=below(1.0 + 1e-9),
     wrong={"The divergence is at most half of the bound.": below(0.5)},
     ours=["pairs of normal laws at two positions, which overlap or lie apart", "order 2"],

@@ -26,6 +26,7 @@ THEOREM: dict[str, Any] = {
         "the rates 0.9 and 0.9 / sqrt(1 + t)",
         "eigenvalues equal and spread, penalties 0 and 0.1",
     ],
+    "note": "It is compared with the moments' differential equations in the eigenbasis of Sigma.",
 }
 
 
@@ -52,7 +53,6 @@ AXES = {
         statement="Equation (6) characterises the mean unregularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-two-routes",
-        note="It is compared with the moments' differential equations in the eigenbasis of Sigma.",
         **THEOREM,
     ),
     regularised_risk_error=stated(
@@ -61,7 +61,6 @@ AXES = {
         statement="Equation (7) characterises the mean regularised risk of the diffusion.",
         check=every(below(1e-8)),
         id="volterra-regularised-risk",
-        note="It is compared with the moments' differential equations in the eigenbasis of Sigma.",
         **THEOREM,
     ),
     variance_error=stated(
