@@ -188,7 +188,7 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def short(value: Any) -> str:
-    """Quote a number or a text; of a container, which may be data, give only type and size."""
+    """Quote a number or a text. A container may hold data: give only its type and size."""
     # A record of a structured array is a scalar too.
     value = value.item() if isinstance(value, np.generic) else value
     # Python writes no number of more than 4,300 digits.

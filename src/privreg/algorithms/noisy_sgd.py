@@ -263,7 +263,7 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and zero-out neighbours alike: a blank record's gradient has the penalty.
+        for replace-one and zero-out neighbours alike: a blank record keeps the penalty's gradient.
 
         Parameters
         ----------

@@ -120,7 +120,7 @@ class Shrunk(NamedTuple):
 def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generator) -> FloatArray:
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
-    Diagonal entries have standard deviation s, as has uᵀEu for any unit vector u; others have s/√2.
+    The standard deviation is s for diagonal entries and uᵀEu with a unit vector u, s/√2 for others.
     The Gaussian mechanism adds E to symmetric matrices of known Frobenius sensitivity.
     """
     normals = standard_normal(rng, (dimension, dimension))

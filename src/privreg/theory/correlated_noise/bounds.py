@@ -403,7 +403,7 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, floa
 
 
 class Sector(NamedTuple):
-    """Sector inequality αx + βy > 1 at n frequencies; `real` and `imaginary` map λ to x and y."""
+    """Inequality αx + βy > 1 at n frequencies, with x = `real` @ λ and y = `imaginary` @ λ."""
 
     real: FloatArray
     imaginary: FloatArray
