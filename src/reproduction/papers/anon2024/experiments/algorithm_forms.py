@@ -45,7 +45,7 @@ AXES = {
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
         compares="With three covariances and a fixed clip norm the average of the library's "
-        "DP-FTRL equals that of Algorithms 1 and 3 as loops over a tree, with steps from 1.",
+        "DP-FTRL equals that of Algorithms 1 and 3 as loops over a tree; step 1 is the first.",
         check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),
@@ -55,7 +55,7 @@ AXES = {
         statement="From w = 0, line 9 of Algorithm 1 is a step of SGD with an increment of noise.",
         check=every(below(1e-11)),
         id="update-is-sgd-with-increments",
-        ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "steps from 1"],
+        ours=["N = 45, d = 12", "Sigma = I, H + I / (N eta), 7 public rows", "step 1 is the first"],
     ),
 )
 def runs(parameters: Parameters, noise_shape: str) -> dict:
