@@ -199,7 +199,7 @@ def short(value: Any) -> str:
 
 
 def sort(value: Any) -> str:
-    """Describe a value that is neither a number nor a text by its type and size."""
+    """Describe by type and size a value that is neither a number nor a text."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)

@@ -144,7 +144,7 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
         \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
 
     where Y = M + E, with E of `symmetric_noise`. The mean squared Frobenius norm of E is
-    s²p(p+1)/2. The weight ω estimates that of least mean squared error, as in Ledoit and Wolf
+    s²p(p+1)/2. ω estimates the weight with the least mean squared error, as in Ledoit and Wolf
     (2004), but with known noise.
     """
     p = len(noisy)

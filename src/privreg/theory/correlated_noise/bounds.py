@@ -428,8 +428,8 @@ def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, floa
     r"""Multiplier of least cost, and the largest share of this cost that another one could save.
 
     With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. The cost is
-    Σ c ψ with c = `load`. Newton's method minimises t times the cost less the logarithms of the
-    slacks in λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps are the same in any
+    Σ c ψ with c = `load`. Newton's method minimises t times the cost minus the log slacks of the
+    constraints λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps are the same in any
     units of λ and the frequencies. At the minimum for t, the cost exceeds the least by at most the
     number of constraints divided by t (Boyd and Vandenberghe, 2004, Section 11.2).
     """
