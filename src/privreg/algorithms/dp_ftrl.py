@@ -5,7 +5,7 @@ r"""DP-FTRL for least squares: clipped gradients and Gaussian noise that is corr
     + \sum_{\tau\le t}B_{t,\tau}w_\tau\Big),\qquad w_\tau\sim N(0,\sigma^2I)
 
 FTRL stands for "follow the regularized leader". B = I gives DP-SGD without random batches. Without
-clipping the method is called Noisy-FTRL and promises no privacy. Every epoch visits the records in
+clipping, the method is called Noisy-FTRL and promises no privacy. Every epoch visits the records in
 their given order. 𝓑_t holds the records of step t, at most m of them. δ is the ridge.
 """
 

@@ -243,7 +243,7 @@ def least_squares_descent(
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
     neighbouring relation, if the bounds and settings are chosen without looking at the data.
-    Without a generator this also holds in machine arithmetic. With `groups`, neighbours differ in
+    Without a generator, this also holds in machine arithmetic. With `groups`, neighbours differ in
     all rows of one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong,
     Roth and Su 2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP).
     In addition, a record adds 1 to one count of the histogram of q. To the sum of q² it adds a

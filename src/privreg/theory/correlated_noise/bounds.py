@@ -1,6 +1,6 @@
 r"""Bounds on the excess risk of Noisy-FTRL, with their constants.
 
-For linear regression all functions bound the excess risk
+For linear regression, all functions bound the excess risk
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the paper's equation (8), half of
 the quantity in Appendix C. Module `stationary` is exact. `SectorProgram` is for convex functions.
 """

@@ -127,7 +127,7 @@ class OptimalExponent:
     learning_rate : float
         Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Case (bullet) of the theorem. In cases 1 and 2 the schedule limits the memory of private
+        Case (bullet) of the theorem. In cases 1 and 2, the schedule limits the memory of private
         noise; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
     logarithm : bool
         True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. This is so if
