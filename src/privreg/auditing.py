@@ -62,7 +62,7 @@ def neighbouring_tables(
 ) -> NeighbouringTables:
     """A table and its neighbour, which differs in one record.
 
-    Under replace-one the second table has `replacement` instead of the record: features (m, p) and
+    Under replace-one, the second table has `replacement` instead of the record: features (m, p) and
     labels (m,), with m = 1 unless a record is a person. Under add-remove the second table lacks the
     record's rows. Under zero-out the record's labels and rows are 0, including an intercept's
     column. `record` is the index of any row of the record. `groups` has each row's person; by

@@ -188,7 +188,7 @@ def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
 
 
 def short(value: Any) -> str:
-    """Quote a number or a text; of a container, which may be data, give only type and size."""
+    """Quote a number or a text. A container may hold data: give only its type and size."""
     # A record of a structured array is a scalar too.
     value = value.item() if isinstance(value, np.generic) else value
     # Python writes no number of more than 4,300 digits.
@@ -199,7 +199,7 @@ def short(value: Any) -> str:
 
 
 def sort(value: Any) -> str:
-    """Describe a value that is neither a number nor a text by its type and size."""
+    """Describe by type and size a value that is neither a number nor a text."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)

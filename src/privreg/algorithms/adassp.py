@@ -242,13 +242,13 @@ def adassp_zcdp(
 
     The estimate is that of `adassp` with :math:`s = \sqrt{3 / (2\rho)}`. The last term of λ̃ is
     :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound that fails with probability
-    β. Without a generator the statistics are whole numbers with exact noise from secure bits.
+    β. Without a generator, the statistics are whole numbers with exact noise from secure bits.
 
     Guarantee
     ---------
     If the bounds are chosen a priori, the estimate is ρ-zCDP under the budget's neighbouring
     relation. It is a function of λ_min, XᵀX and Xᵀy with Gaussian noise. A record of zeros changes
-    none of them, and the record count is not released. Without a generator this also holds in
+    none of them, and the record count is not released. Without a generator, this also holds in
     machine arithmetic (`privreg.noise.exact`). In that case a record adds terms of norm at most 2⁴⁰
     units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; j moves by at most 2²⁰.
 

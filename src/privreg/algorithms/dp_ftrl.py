@@ -5,7 +5,7 @@ r"""DP-FTRL for least squares: clipped gradients and Gaussian noise that is corr
     + \sum_{\tau\le t}B_{t,\tau}w_\tau\Big),\qquad w_\tau\sim N(0,\sigma^2I)
 
 FTRL stands for "follow the regularized leader". B = I gives DP-SGD without random batches. Without
-clipping the method is called Noisy-FTRL and promises no privacy. Every epoch visits the records in
+clipping, the method is called Noisy-FTRL and promises no privacy. Every epoch visits the records in
 their given order. 𝓑_t holds the records of step t, at most m of them. δ is the ridge.
 """
 
@@ -94,8 +94,8 @@ class FTRLMechanism(Immutable):
         Norm γ of the change that one record makes to :math:`B^{-1}` times the steps' gradient sums,
         if each of its gradients changes by at most 1. For one epoch γ is exact. For several it is
         exact if the encoder's columns have non-negative inner products, and otherwise an upper
-        bound. γ allows for rounding in the inverse: by nothing up to about 16,000 steps, then by
-        1e-13 × steps relative to γ.
+        bound. For more than about 16,000 steps, γ is increased by a relative 1e-13 × steps, to
+        allow for rounding in the inverse.
 
     Guarantee
     ---------
@@ -169,7 +169,7 @@ class FTRLMechanism(Immutable):
         if std > MOST:
             raise ValueError(
                 "clip_norm must be small enough for noise of standard deviation at most 1e12 at "
-                f"{budget}, got {clip_norm}: the noise needs {std:g}"
+                f"{budget}, got {clip_norm}: it would be {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)

@@ -373,7 +373,7 @@ def full_batch_dpgd(
 
     Guarantee
     ---------
-    One run's iterates together are ρ-zCDP. Under replace-one neighbours ρ = T (2γ/n)² / (2λ²).
+    One run's iterates together are ρ-zCDP. Under replace-one neighbours, ρ = T (2γ/n)² / (2λ²).
     Under zero-out neighbours, and under add-remove ones if n is declared as `sample_size`,
     ρ = T (γ/n)² / (2λ²). m released runs cost m times as much. The guarantee is for real arithmetic
     and one setting: settings share noise, so that their differences have less noise. It does not

@@ -65,12 +65,12 @@ def huber_descent(
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
     public or already released (`private_count`); the default is the number of records. With
-    `intercept` the first column must hold ones (0 if blank); private means centre the others.
+    `intercept`, the first column must hold ones (0 if blank); private means centre the others.
 
     Guarantee
     ---------
     Releasing the whole `HuberFit` is ρ-zCDP under the budget's neighbouring relation, if the bounds
-    and settings are chosen without looking at the data. Without a generator this also holds in
+    and settings are chosen without looking at the data. Without a generator, this also holds in
     machine arithmetic. With `groups`, neighbours differ in all rows of one person. Proof: the fit
     is a function of `sample_size` and of sums released by `SplitBudget`. The budgets of these sums
     add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far

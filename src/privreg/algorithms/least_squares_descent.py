@@ -60,14 +60,14 @@ class ProductTail(Rebuilt):
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
     η are log counts, h the noisy counts and σ_h the noise deviation of a count. τ is `CONVEX` where
-    the second difference Δ²η is positive and `CONCAVE` elsewhere: a lighter tail needs less
-    evidence. For a power law, η is a straight line. Within a bin log counts are linear. Counts
-    hidden by noise are extrapolated, not bounded.
+    the second difference Δ²η is positive, and the larger `CONCAVE` elsewhere: bends towards a
+    lighter tail are penalised less. For a power law, η is a straight line. Within a bin log counts
+    are linear. Counts hidden by noise are extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
     e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p and
-    its deviation. `missing` ≥ 0 is this mean less the smoothed law's and less the deviation; note
-    that (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if `missing` exceeds the smoothed law's mean.
+    its noise deviation. `missing` is the noisy mean minus this deviation and the smoothed law's
+    mean, or 0 if negative; (q/√p - t)₊ ≤ q²/(4pt). `rare`: it exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -101,7 +101,7 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """Excess m₁ over t = `width`: mean of (q/√p - t)₊ + ¼ of its deviation + `missing`/(4t)."""
+        """m₁ at t = `width`: mean M of (q/√p - t)₊, plus M's deviation/4, plus `missing`/(4t)."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
@@ -243,7 +243,7 @@ def least_squares_descent(
     ---------
     Releasing the whole `LeastSquaresFit` is √(2ρ)-Gaussian DP, and so ρ-zCDP, under the budget's
     neighbouring relation, if the bounds and settings are chosen without looking at the data.
-    Without a generator this also holds in machine arithmetic. With `groups`, neighbours differ in
+    Without a generator, this also holds in machine arithmetic. With `groups`, neighbours differ in
     all rows of one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong,
     Roth and Su 2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP).
     In addition, a record adds 1 to one count of the histogram of q. To the sum of q² it adds a
@@ -272,12 +272,12 @@ class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
-    (`label_share`). `tail_share` is for the histogram behind the wide steps' clip and the allowance
-    for bias. `curvature_share` and `long_share` are for two second moments of unclipped rows; in
-    the second, rows are shortened less, and noise is larger. `moment_share` is for the second
+    (`label_share`). `tail_share` is for the histogram that gives the wide steps' clip and the
+    largest bias. `curvature_share` and `long_share` are for two second moments of unclipped rows;
+    in the second, rows are shortened less, and noise is larger. `moment_share` is for the second
     moment of clipped gradients, `mean_share` for two traces. `final_share`, the rest, is split over
-    three wide steps (10, 20 and 70 %). If noise hides residual scales, all steps are wide and share
-    the final, scale and warm-up shares equally.
+    three wide steps (10, 20 and 70 %). If noise hides residual scales, all steps are wide, and the
+    final, scale and warm-up shares are split equally over them.
     """
 
     end: ClassVar[str] = "wide"

@@ -181,7 +181,7 @@ def simulate_noisy_sgd(
     ---------
     Neighbours differ in one replaced record at a fixed position. The record enters one gradient of
     norm at most c. The guarantee needs finite c, σ > 0, and a start and step sizes that do not
-    depend on the data. Under these conditions all iterates together satisfy Rényi privacy of every
+    depend on the data. Under these conditions, all iterates together satisfy Rényi privacy of every
     order α > 1 with ε = 2αc²/σ² (zero-concentrated privacy with ρ = 2c²/σ²). With c = `inf` the
     gradient is unbounded and there is no guarantee, whatever σ is. Settings share noise:
     `NoisySGDRuns.release` releases only one setting.
@@ -263,7 +263,7 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and zero-out neighbours alike: a blank record's gradient has the penalty.
+        for replace-one and zero-out neighbours alike: a blank record keeps the penalty's gradient.
 
         Parameters
         ----------

@@ -467,8 +467,8 @@ def fit(
     Guarantee
     ---------
     Each row of the result spends at most the mechanism's budget in real arithmetic, for every data
-    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered. Exact
-    sums of integers cannot prevent such leaks, since intermediate iterates are not private.
+    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered:
+    exact integer sums, which prevent them elsewhere, need all iterates to be private.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found

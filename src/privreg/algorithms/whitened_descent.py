@@ -429,8 +429,8 @@ class DescentFit:
 class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
-    With an intercept the start releases the sum of rows; with `label_share` labels are appended to
-    them. Labels are then scaled to the bound 2 `feature_norm`, so that a record's norm is at most
+    With an intercept, the start releases the sum of the rows. With `label_share`, each row first
+    gets its label appended, scaled to the bound 2 `feature_norm`; its norm is then at most
     √5 `feature_norm`. The fit also releases a histogram of row lengths, and histograms of residuals
     at the start and after each warm-up step. It releases Gram matrices of rows shortened to length
     R and sums of gradients clipped to γ.

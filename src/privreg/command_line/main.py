@@ -137,8 +137,8 @@ def _shape(text: str) -> tuple[str, float]:
             return law, float(misfit) if colon else 0.0
     except ValueError:
         pass
-    listed = ", ".join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))
-    raise ValueError(f"--label-noise-law must be {listed} or one of them with :MISFIT, got {text}")
+    listed = f"one of {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, or one of these with :MISFIT"
+    raise ValueError(f"--label-noise-law must be {listed}, got {text}")
 
 
 def _numbers(name: str, text: str, separator: str) -> list[float]:

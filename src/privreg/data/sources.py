@@ -186,7 +186,7 @@ def read_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np
     """Images and labels from a file of records: 1 byte for the label, 3072 for the image."""
     record = 1 + CHANNELS * SIDE**2
     if not content or len(content) % record:
-        raise DataError(f"{name}: {len(content)} bytes, expected records of {record}")
+        raise DataError(f"{name}: {len(content)} bytes, expected {record} for each record")
     rows = np.frombuffer(content, dtype=np.uint8).reshape(-1, record)
     labels = rows[:, 0]
     if labels.max() >= CLASSES:

@@ -237,7 +237,7 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
 
 
 def available(table: Table) -> tuple[int, int]:
-    """Number of rows in the common pool, and number of official test rows."""
+    """Number of rows outside the official test set, and number of rows in it."""
     test = int(table.official_test.sum())
     return table.shape[0] - test, test
 

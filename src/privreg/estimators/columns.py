@@ -134,7 +134,8 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
-            raise ValueError(f"{name} must be 1 or {columns} lows and highs, got shape {end.shape}")
+            why = f"a low and a high for all columns, or {columns} of each"
+            raise ValueError(f"{name} must give {why}, got shape {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
     narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):

@@ -184,7 +184,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
     Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten
     the rows, and V its covariance. m is the unit vector of the intercept, and e the spectral edge
-    of the curvature's noise. On average the right side is the signal's square plus tr V.
+    of the curvature's noise. On average, the right side is the signal's square plus tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):

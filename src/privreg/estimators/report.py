@@ -189,9 +189,9 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
         T^2 = \sum_i \frac{d_i^2}{\max(s_i, 1)^2}, \quad K^2 = \sum_i \frac{b_i^2}{s_i^2}, \qquad
         p = P\Big(F'_{q,\,\nu - q + 1}(K^2) \ge \frac{\nu - q + 1}{\nu q}\,T^2\Big)
 
-    Along axes scaled to variance 1, d are distances, s standard errors and b largest biases. ν is
-    the least of the intervals' degrees of freedom, used as in Hotelling's test. The whole bias is
-    at most K standard errors; F′ is noncentral. For one hypothesis, p is that of its interval.
+    Each axis has variance 1 in that covariance and its own interval, with distance d, standard
+    error s, largest bias b. ν is the least degrees of freedom, as in Hotelling's test. The whole
+    bias is at most K errors; F′ is noncentral. For one hypothesis, p is that of its interval.
     """
     q, nu = len(away), float(np.min(own.degrees_of_freedom))
     if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:
@@ -211,8 +211,8 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
 class PredictionIntervals:
     """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
 
-    `lower` and `upper` (n,) are ends for new labels, around the robust fit that gave the histogram
-    of residuals and within the label's bounds. If they equal the bounds, `reason` says why.
+    `lower` and `upper` (n,) are the ends of intervals for new labels. They are centred on the
+    robust start and clipped to the label's bounds. If they equal these, `reason` says why.
     """
 
     mean: CoefficientIntervals

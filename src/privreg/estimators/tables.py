@@ -152,7 +152,7 @@ class CSVTable(_File):
             ),
         )
         if found.num_rows != np.count_nonzero(whole):
-            raise RuntimeError("table must give one row per line, got another number")
+            raise RuntimeError("table must have as many rows as lines, got another number")
         if not np.all(whole):
             found = found.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
         return pa.record_batch(
@@ -524,7 +524,7 @@ class _ParsedTable:
         self._file.flush()
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:
-        """Readers of about a million rows each."""
+        """Functions that each read one part of the table, of about a million rows."""
         return [partial(self._read, names, first) for first in range(0, len(self._blocks), 64)]
 
     def _read(self, names: Sequence[str], first: int) -> Iterator[Any]:

@@ -402,7 +402,7 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments with A along a direction limited to its noisy value plus one deviation.
+        """Moments in which A along a direction is at most its noisy value plus one deviation.
 
         None if noise hides the direction. Shrinkage alone can hide a direction of small curvature.
         """
@@ -504,7 +504,7 @@ def mean_diagonal(matrix: NoisyValue | None, number: NoisyValue) -> float:
 
 
 def scaled_along(matrix: FloatArray, unit: FloatArray, ratio: float) -> FloatArray:
-    """Matrix with its quadratic form along a unit vector multiplied by the ratio."""
+    """Matrix whose quadratic form along a unit vector is multiplied by the ratio."""
     scaling = np.eye(len(unit)) + (np.sqrt(ratio) - 1) * np.outer(unit, unit)
     scaled: FloatArray = scaling @ matrix @ scaling
     return scaled

@@ -26,7 +26,7 @@ ROOT_HALF = sqrt(0.5)
 CENTRED = 1e-2
 # Density of |r| at 0 for a residual r of variance 1.
 DENSITY = sqrt(2 / np.pi)
-# A larger energy has diverged; but residuals need a number.
+# A larger energy has diverged; this value replaces it, so that residual variances are finite.
 LARGEST = 1e100
 # Taylor series of the share in the ratio of width to deviation, about points 32 to a unit: the
 # first term that is left out is at most 1e-16 of the value, and 2e-15 of the density.
@@ -321,7 +321,7 @@ def all_clipped_slopes(
 
 
 def finite(energy: FloatArray) -> FloatArray:
-    """The energy, or `LARGEST` if it has diverged, since residuals need a number."""
+    """The energy, or `LARGEST` if it has diverged: the residual variance must be finite."""
     return np.fmin(energy, LARGEST)
 
 

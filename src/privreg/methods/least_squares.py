@@ -234,7 +234,7 @@ def predicted_length(
         laws of `Problem` are allowed, and so are "exponential" and "lognormal" (exp of a standard
         normal).
     intercept : bool
-        True if one coefficient is an intercept; intervals of the others then allow for less bias.
+        True if one coefficient is an intercept; the slopes' intervals then allow for less bias.
     settings : LeastSquaresSettings, optional
         Settings of the fit, `default_least_squares_settings` by default.
 
@@ -505,7 +505,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings) -> Self:
-        """Settings with the start of a robust fit, and the other shares in proportion."""
+        """Settings with a robust fit's start; the other shares keep their proportions."""
         return cls(**asdict(with_start_of(settings)))
 
     @classmethod

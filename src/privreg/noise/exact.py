@@ -65,7 +65,7 @@ def exact_factor(released: FloatArray) -> FloatArray:
     """Released numbers, rounded so that their products with rows are exact in any order.
 
     Entries of rows are at most 2²⁰ units, where a unit is a power of two. In each column of the
-    rounded numbers the absolute values add up to at most 2³² units.
+    rounded numbers, the absolute values add up to at most 2³² units.
     """
     unit = power_of_two(float(np.abs(released).sum(axis=0).max()) or 1.0) * 2.0**-31
     return np.asarray(np.rint(released / unit) * unit)

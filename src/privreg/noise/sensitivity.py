@@ -112,7 +112,7 @@ def multi_participation_sensitivity(
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
     r"""Upper bound on the sensitivity of any encoder if a record takes part several times.
 
-    For a Toeplitz encoder the bound is the sensitivity of the non-increasing majorant
+    For a Toeplitz encoder, the bound is the sensitivity of the non-increasing majorant
     :math:`\bar c_t = \max_{s \ge t} |c_s|`. It equals `multi_participation_sensitivity` for
     encoders that this function accepts. For a matrix the bound is
 

@@ -183,7 +183,7 @@ class TreeNoise(NoiseStream):
     r"""Stream of tree-aggregated noise that holds one vector per level.
 
     The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` of the prefix noise ν. In each
-    coordinate ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes use.
+    coordinate, ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes use.
     For noise of covariance Σ, multiply items by a root of Σ. `std` is the deviation of one node's
     noise: the noise multiplier times `tree_sensitivity` times the bound on a step's vector. Privacy
     accounted with `tree_sensitivity(steps)` covers at most `steps` items; by default the stream is

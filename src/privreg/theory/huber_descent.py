@@ -120,7 +120,7 @@ class Shrunk(NamedTuple):
 def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generator) -> FloatArray:
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
-    Diagonal entries have standard deviation s, as has uᵀEu for any unit vector u; others have s/√2.
+    The standard deviation is s for diagonal entries and uᵀEu with a unit vector u, s/√2 for others.
     The Gaussian mechanism adds E to symmetric matrices of known Frobenius sensitivity.
     """
     normals = standard_normal(rng, (dimension, dimension))
@@ -144,7 +144,7 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
         \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
 
     where Y = M + E, with E of `symmetric_noise`. The mean squared Frobenius norm of E is
-    s²p(p+1)/2. The weight ω estimates that of least mean squared error, as in Ledoit and Wolf
+    s²p(p+1)/2. ω estimates the weight with the least mean squared error, as in Ledoit and Wolf
     (2004), but with known noise.
     """
     p = len(noisy)

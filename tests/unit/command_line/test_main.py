@@ -168,10 +168,10 @@ def test_a_target_length_is_not_met_by_doing_nothing(capsys):
         ([*FULL_BATCH, "--set", "steps=2"], "got no step_size"),
         ([*ADASSP, "--signal", "2:1"], "LOW:HIGH"),
         ([*ADASSP[:3], *ADASSP[5:], "--eigenvalues", "1,x"], "--eigenvalues must be numbers"),
-        (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "cauchy"], "poisson or one"),
+        (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "cauchy"], "poisson, or one"),
         (
             ["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:x"],
-            "one of them with :MISFIT",
+            "one of these with :MISFIT",
         ),
         (["plan", *PROBLEM, "--rho", "1", "--label-noise-law", "gaussian:2"], "misfit must be"),
         *(

@@ -59,7 +59,7 @@ def test_archives_that_are_wrong_are_refused(records):
             sources.cifar10(SOURCE, {PATH: wrong})
     with pytest.raises(data.DataError, match="label 10, expected 0 to 9"):
         sources.cifar10(SOURCE, {PATH: archive(rows, labels + 1)})
-    with pytest.raises(data.DataError, match="3072 bytes, expected records of 3073"):
+    with pytest.raises(data.DataError, match="3072 bytes, expected 3073 for each record"):
         sources.read_batch(bytes(3072), "data_batch_1.bin")
 
 

@@ -1,6 +1,6 @@
 r"""Bounds on the excess risk of Noisy-FTRL, with their constants.
 
-For linear regression all functions bound the excess risk
+For linear regression, all functions bound the excess risk
 :math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the paper's equation (8), half of
 the quantity in Appendix C. Module `stationary` is exact. `SectorProgram` is for convex functions.
 """
@@ -403,7 +403,7 @@ def _curvatures(strong_convexity: float, smoothness: float) -> tuple[float, floa
 
 
 class Sector(NamedTuple):
-    """Sector inequality αx + βy > 1 at n frequencies; `real` and `imaginary` map λ to x and y."""
+    """Inequality αx + βy > 1 at n frequencies, with x = `real` @ λ and y = `imaginary` @ λ."""
 
     real: FloatArray
     imaginary: FloatArray
@@ -428,8 +428,8 @@ def least_multiplier(sector: Sector, load: FloatArray) -> tuple[FloatArray, floa
     r"""Multiplier of least cost, and the largest share of this cost that another one could save.
 
     With Λ = x + iy, :math:`\psi = |k_1x+k_2y|^2/(\alpha x+\beta y-1)-2x` is convex. The cost is
-    Σ c ψ with c = `load`. Newton's method minimises t times the cost less the logarithms of the
-    slacks in λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps are the same in any
+    Σ c ψ with c = `load`. Newton's method minimises t times the cost minus the log slacks of the
+    constraints λ_s > 0 and :math:`\sum_{s\ne0}\lambda_s<\lambda_0`. Its steps are the same in any
     units of λ and the frequencies. At the minimum for t, the cost exceeds the least by at most the
     number of constraints divided by t (Boyd and Vandenberghe, 2004, Section 11.2).
     """

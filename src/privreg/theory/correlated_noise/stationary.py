@@ -325,7 +325,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
     The ratio is in (0, 1] and increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps
-    to 1 at η = 1. At η = 1 the next gradient cancels the noise of a step without any correlation.
+    to 1 at η = 1. At η = 1, the next gradient cancels the noise of a step without any correlation.
 
     Examples
     --------

@@ -698,7 +698,7 @@ def integration_matrix(stages: int) -> FloatArray:
 def interpolate(time: FloatArray, edges: FloatArray, values: FloatArray) -> FloatArray:
     """Evaluate a piecewise polynomial from values at each panel's left edge and Radau nodes.
 
-    The result has shape (..., g). For these nodes the barycentric formula is stable.
+    The result has shape (..., g). For these nodes, the barycentric formula is stable.
     """
     nodes = np.concatenate([[0.0], radau_nodes(values.shape[1] - 1)])
     flat = np.atleast_1d(time).ravel()

@@ -78,7 +78,7 @@ def fixed_order_divergence(
 
     Guarantee
     ---------
-    None: the divergence is exact for these two data sets, but does not bound that of others.
+    None: the divergence is exact for these two data sets, but does not bound any other pair's.
 
     Source
     ------
@@ -165,14 +165,13 @@ def shuffled_hidden_state_loss(
     shuffled and secret. If, in addition, every record's step contracts by the factor L,
     "contraction" holds by privacy amplification by iteration. "reconstruction" is never smaller,
     and so holds too. Steps contract for a λ-strongly convex, β-smooth loss with η ≤ 2/(λ + β). A
-    clipped gradient is in general not that of such a loss: for clipped SGD neither bound is a
-    guarantee; both serve only for comparison.
+    clipped gradient is in general not the gradient of such a loss: for clipped SGD the two bounds
+    are no guarantees and serve only for comparison.
 
     Source
     ------
     A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b); their
-    theorem's text was not at hand. In their notation the noise ησ of a step is the square root of
-    2η times σ', with σ'² = ησ²/2.
+    theorem's text was not at hand. In their notation σ'² = ησ²/2: a step's noise ησ is √(2η)σ'.
     """
     records = require_count("records", records)
     counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))

@@ -225,7 +225,7 @@ def pair_gradient_gap(
 
     If z is the mean of the iterate at the differing step and δ = 0, η times the proxy is the true
     gap between the means. The paper's g has the vector of ones for z, and keeps δ. The true gap
-    does not contain δ. With δ the norm depends on the order of the pair.
+    does not contain δ. With δ, the norm depends on the order of the pair.
 
     Parameters
     ----------

@@ -127,7 +127,7 @@ class OptimalExponent:
     learning_rate : float
         Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Case (bullet) of the theorem. In cases 1 and 2 the schedule limits the memory of private
+        Case (bullet) of the theorem. In cases 1 and 2, the schedule limits the memory of private
         noise; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
     logarithm : bool
         True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. This is so if
@@ -166,7 +166,7 @@ def optimal_exponent(
     ------
     bombari2025, Theorem 4, equations (6.4)-(6.6). Where phi (alpha + 1) = 2 and privacy lowers h,
     (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which vanishes with gamma. This is for a fixed a;
-    if a may depend on gamma, the factor :math:`\ln(1/\gamma)` improves to its power
+    if a may depend on gamma, the factor :math:`\ln(1/\gamma)` has the smaller power
     :math:`\kappa/(2-\psi)`. Exactly at the critical b the third case lacks this logarithm.
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)

@@ -45,7 +45,7 @@ AXES = {
         "distance of the average from Algorithms 1 and 3",
         where="Algorithm 1, Algorithm 3",
         compares="With three covariances and a fixed clip norm the average of the library's "
-        "DP-FTRL equals that of Algorithms 1 and 3 as loops over a tree, with steps from 1.",
+        "DP-FTRL equals that of Algorithms 1 and 3 as loops over a tree; step 1 is the first.",
         check=every(below(1e-11)),
         id="algorithms-line-by-line",
     ),

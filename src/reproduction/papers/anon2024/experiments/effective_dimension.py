@@ -110,7 +110,7 @@ def traces(parameters: Parameters) -> dict:
         statement="In (B.11), on the private variance at Sigma = I, line 1 is at most line 2.",
         check=every(below(1.0000001)),
         id="private-variance-b11",
-        ours=["each of the two terms of a line by itself", STEPS],
+        ours=["each of line 1's two terms is compared with the same term of line 2", STEPS],
     ),
     designed_first_step=stated(
         "I_1 divided by 2 N eta^2 times the effective dimension",

@@ -91,7 +91,7 @@ def factors() -> dict[str, float]:
         id="norm-of-features-b2",
         ours=[
             "c_1 = 1, beta from 1e-12 to 1/2",
-            "normal features, sigma_z^2 = 8/3, forms of the identity of 1 to 1024 dimensions",
+            "normal features, sigma_z^2 = 8/3, Sigma = H in 1 to 1024 dimensions",
         ],
     ),
     norm_constant_of_the_root="least c_1 with the root of the logarithm",
@@ -132,7 +132,7 @@ def factors() -> dict[str, float]:
         id="dependent-features-b2",
         kind="theorem",
         ours=[
-            "c_1 = 2, beta from 1e-12 to 1/2, forms of the identity of 1 to 1024 dimensions",
+            "c_1 = 2, beta from 1e-12 to 1/2, Sigma = H in 1 to 1024 dimensions",
             "normal vectors times 2 or 0, with probability 1/4 and 3/4: sigma_z^2 = 25/3",
         ],
     ),
@@ -175,8 +175,8 @@ def tails(parameters: Parameters) -> dict[str, float]:
         ours=[
             "the trace under the root, as in the section's last line; our text of its first line "
             "has it outside",
-            "N = 2 to 1000000, Gaussian features and label noise, forms of the identity of 1 to "
-            "1024 dimensions",
+            "N = 2 to 1000000, Gaussian features and label noise, Sigma = H in 1 to 1024 "
+            "dimensions",
             "label noise has the bound gamma_4 log(1/beta), as label-noise-b2 corrects it",
             "the estimate fails with probability 1/N^10, as in Lemma B.3",
         ],

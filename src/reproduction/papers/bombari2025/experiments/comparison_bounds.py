@@ -45,7 +45,7 @@ BOUND: dict[str, Any] = {
     "ours": [
         EIGENVALUES,
         "gamma = 0.1, alpha = 0, 1/2 and 1",
-        "an initial rate of 3, c = rho = 1, zeta = 0.3, 80 times from 1e-4 to 1",
+        "an initial rate of 3, c = rho = 1, zeta = 0.3, 80 time points from 1e-4 to 1",
     ],
     "check": every(above(0.0)),
     "note": "The check is on the least log ratio at times after 0.",

@@ -124,7 +124,7 @@ def equation_3(parameters: Parameters, family: str) -> dict:
     count = parameters.steps
     matrix = regression.matrix(family, count, parameters.damping)
     frobenius = float(np.sum((_sums(count) @ matrix) ** 2))
-    # With the index t the inner sum is t + 1 times the noise of the last step.
+    # With the index t, the inner sum is t + 1 times the noise of the last step.
     printed = float(np.arange(1, count + 1) ** 2 @ np.sum(matrix**2, axis=1))
     return {
         "squared_error_ratio": step_variances(matrix[:, 0]).sum() / frobenius,

@@ -172,7 +172,7 @@ def random_instances(parameters: Parameters) -> dict[str, float]:
     tail_sum_equality=stated(
         "largest f of Lemma F.20 divided by its printed value",
         where="Lemma F.20",
-        statement="At the printed tau f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
+        statement="At the printed tau, f equals the smaller of t - 1 and (1 + log(1/rho)) / a.",
         check=below(1.0000000001),
         corrected={
             "holds_with": "the second term alone, as a bound",

@@ -98,7 +98,7 @@ def limits(parameters: Parameters, family: str, step_share: float) -> dict:
     least_risk_constant=stated(
         "least private risk divided by eta^2 tr H / rho, the least of five spectra",
         where="Theorem 2.2, Table 1, Theorem C.18",
-        statement="For eta tr H below a constant the private part of the asymptotic suboptimality "
+        statement="For eta tr H below a constant, the private part of the asymptotic suboptimality "
         "is at least a constant times eta^2 tr H / rho for all absolutely summable beta.",
         check=every(above(1.0)),
         id="lower-bound-for-all-coefficients",

@@ -99,8 +99,8 @@ def expansion_growth() -> float:
         check=below(-1.0),
         id="concentration-from-any-start",
         finding="start-has-no-bound",
-        note="No assumption restricts the start. Nor does the probability fall from a start of "
-        "norm d^(c_*), the norm at which (31) stops the processes.",
+        note="No assumption restricts the start. If its norm is d^(c_*), at which (31) stops the "
+        "processes, the probability does not fall either.",
     ),
     short_start_power=stated(
         "log-log slope in d of this probability for a start of norm 1",
