@@ -354,8 +354,7 @@ def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -
 
     A standard error that is NaN counts as infinite; a tolerance in standard errors has the noise in
     it already: then s_i = 0. The elements of a curve are taken as independent, which overstates the
-    noise of those that share their random numbers. An observation of another shape than the check
-    takes, or a NaN in it, is a ValueError.
+    noise of those that share their random numbers. A wrong shape or a NaN is a ValueError.
     """
     values = _shaped(check, observed)
     margins, noise = _comparisons(check, values, _cleaned(standard_error, values))

@@ -302,8 +302,7 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     ----------
     *axes : str
         Over which it is evaluated, the last one fastest. The function takes a cell's labels by
-        these names, or all that are left as `**cell`; what it returns has the axes that it does not
-        take, in order, first.
+        these names, or those left as `**cell`; its values have the other axes first, in order.
     **quantities : Quantity or str
         What it returns, in a mapping by these names, or the value alone where there is one. A text
         is the meaning of a quantity without further axes. A list of such mappings, or of lists of
@@ -349,8 +348,7 @@ def stage(
     *blocks : Block
         From `per`; one without trials for a theory or a summary, one with them for a simulation.
     attributes : callable, optional
-        Global attributes, a function of `parameters` and of the artifacts that it names; those of
-        a simulation stay with its summary.
+        Global attributes, of `parameters` and artifacts; a simulation's stay with its summary.
     shared : mapping of str to callable, optional
         What blocks and axes take by these names: functions of parameters and artifacts, run once.
     released : {"private", "diagnostic"}, optional

@@ -36,8 +36,7 @@ def run(stage: Callable[[Job], Sequence[str] | None], job: Job) -> None:
 
     A stage may return failures, a line each, of a job that did its work.
     """
-    # Nearly all that a short process allocates are modules, which stay: to look for garbage among
-    # them time and again takes a third of it.
+    # Most objects of a short process are modules, which stay: a search for garbage takes a third.
     gc.set_threshold(100_000)
     log = Path(job.log[0])
     log.parent.mkdir(parents=True, exist_ok=True)

@@ -388,8 +388,7 @@ def _cell(value: object) -> str:
 def gate(records: Sequence[Record]) -> list[str]:
     """Line for each verdict that differs from the ledger's expectation.
 
-    A run at a reduced scale decides nothing, and an entry on stand-in data is untested by no fault
-    of its own: neither is listed.
+    A run at a reduced scale and an entry on stand-in data decide nothing: neither is listed.
     """
     lines = []
     for record in filter(is_unexpected, records):

@@ -19,8 +19,7 @@ from reproduction.studies.private_runs import draw, excess_risk, problem_of
 
 EXCESS_RISK = attrgetter("excess_risk")
 LABEL_NOISE_STD = 0.7
-# (rows, share): from this many rows on a trial estimates only this share of the coefficients, since
-# control variates reduce the variance.
+# (rows, share): with so many rows a trial needs only this share, by its control variates.
 SHARES = ((500_000, 1 / 13), (50_000, 1 / 5), (0, 1))
 MOST_RUNS = 10
 # Variance of a coefficient from privacy divided by that from sampling, for unclipped least squares.

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from privreg.theory.noisy_sgd.worst_pairs import PairSearch
 
 Reading = Literal["centred", "literal", "symmetric", "wide"]
-# Mean and standard deviation of a coordinate of the features and of the ground truth at d = 1, and
-# the power of 1/d that scales both.
+# Mean and deviation of a coordinate of features and ground truth at d = 1, and their power of 1/d.
 READINGS: dict[Reading, tuple[float, float, float]] = {
     "centred": (0.0, 1.0, 0.5),
     "literal": (0.5, 1.0 / sqrt(12.0), 0.5),
@@ -123,8 +122,7 @@ class Design(Strict):
     def mean_problem(self) -> RidgeRegression:
         """A problem whose risk is the mean over ground truths and starts, exactly.
 
-        The risk is quadratic in both, so that each coordinate needs only two points, with the mean
-        and the variance of its law.
+        The risk is quadratic in both: two points with a coordinate's mean and variance are enough.
         """
         mean, std = self.coordinate
         basis = second_moment_basis(np.full(self.dimension, mean), std=std)

@@ -158,8 +158,7 @@ def controlled(
         \beta_{-t} = \frac{\operatorname{Cov}_{-t}(y, c)}{\operatorname{Var}_{-t}(c)}
 
     Arguments are means over each trial's runs of y, c, c² and yc, shape (..., trials), of at least
-    two trials. The coefficient is independent of the trial and the control has mean zero: their
-    product has mean zero and adds no bias.
+    two trials. The coefficient is independent of the trial and the control has mean 0: no bias.
     """
     value_of_others, control_of_others, square_of_others, product_of_others = (
         (each.sum(axis=-1, keepdims=True) - each) / (each.shape[-1] - 1)

@@ -184,8 +184,7 @@ def explicit_constants(
         \qquad A = R(0) + \zeta^2/2
 
     with the extreme eigenvalues, `smallest` <= 1 <= `largest`, and R(0) = `start`. The constants
-    serve the proof: the bound is orders of magnitude above the risk, and the risk above that of the
-    best harmonic schedule.
+    serve the proof: the bound is orders of magnitude above the risk.
 
     Source
     ------

@@ -401,8 +401,7 @@ def shuffled_loss_without_plus(
     .. math::
         \frac1{\alpha-1}\ln\Big(\frac{T-\sum_jw_j}T\cdot\frac1T\sum_jw_je^{(\alpha-1)D_j}\Big)
 
-    It is negative for small divergences and minus infinity when the last iterate is released,
-    which no divergence can be.
+    Wrongly, it is negative for small divergences, and -infinity if the last iterate is released.
     """
     share, exponents = weights / horizon, (order - 1.0) * divergences
     largest = np.max(exponents)

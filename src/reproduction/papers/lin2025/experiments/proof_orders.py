@@ -76,6 +76,17 @@ def expansion_growth() -> float:
 
 
 @per(
+    mixed_risk_ratio="mean risk of SGD over the diffusion's, for features s z with s^2 = 0 or 2",
+    normal_risk_ratio="the same for normal features",
+)
+def risk_ratios() -> dict:
+    """Exact ratios at the rate 1 and t = 1, Sigma = I, d = 1000, without noise or ground truth."""
+    # A step multiplies E|v|^2 by 1 - 2 / d + E[s^4] (d + 2) / d^2; the diffusion has exp(-t).
+    fourth = {"mixed_risk_ratio": 2.0, "normal_risk_ratio": 1.0}
+    return {name: (1 + (x * 1.002 - 2) / 1000) ** 1000 * np.e for name, x in fourth.items()}
+
+
+@per(
     deviation_power=stated(
         "log-log slope in d of the probability of a deviation by d^(-1/2 + 2 c_*) at t = 1/2",
         where="Theorem 4.1, equations (3) and (4)",
