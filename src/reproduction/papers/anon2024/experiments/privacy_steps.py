@@ -142,8 +142,8 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
     best_order_error=stated(
         "distance of the least conversion from rho + 2 (rho log)^(1/2)",
         where="Section B.1, Theorem 4.1",
-        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha > 1 gives the least epsilon rho + "
-        "2 (rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
+        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha > 1 gives the least epsilon "
+        "rho + 2 (rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
         check=below(1e-6),
         id="best-order-of-the-conversion",
         ours=["epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"],
@@ -178,11 +178,11 @@ def conversions(parameters: Parameters) -> dict[str, float]:
 @identity(
     id="residual-estimates-compose",
     where="Section B.1, Theorem 4.1",
-    statement="For epsilon up to 8 and delta up to 1e-3, N residual estimates at the printed shares "
-    "of the budget are (epsilon, delta)-DP together.",
+    statement="For epsilon up to 8 and delta up to 1e-3, N residual estimates at the printed "
+    "shares of the budget are (epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section states this for all epsilon, delta. Above 16 log(2/delta) the mean privacy loss "
-    "of many randomised responses with these shares exceeds epsilon.",
+    note="The section states this for every epsilon and delta. Above 16 log(2/delta) the mean "
+    "privacy loss of many randomised responses with these shares exceeds epsilon.",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
@@ -221,8 +221,8 @@ def mean_loss_ratio() -> float:
     id="estimating-rows-of-theorem-4-2",
     where="Theorem 4.2, Lemma B.3",
     kind="theorem",
-    statement="Theorem 4.2's m is enough for Lemma B.3, Option 2, in all steps with chance 1 - 1/N.",
-    ours=["beta_2 = N^2, one constant for both m, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
+    statement="With Theorem 4.2's m, Lemma B.3 holds in all steps with probability >= 1 - 1/N.",
+    ours=["Option 2, beta_2 = N^2, one constant for both m, N = 10 to 1e6, delta = 1e-8 to 1e-3"],
     check=below(1.0),
     wrong={"Half of this m is enough.": below(0.5)},
 )
@@ -270,7 +270,7 @@ def bins() -> dict[str, float]:
         },
         id="histogram-is-private-b3",
         kind="theorem",
-        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins; one moves to the other or to an empty bin"],
+        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins; one joins the other or a third"],
         finding="histogram-lines",
     ),
 )

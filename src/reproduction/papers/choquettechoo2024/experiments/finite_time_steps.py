@@ -245,7 +245,7 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         "0.9-quantile over runs of the largest gradient, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
         statement="For small enough eta, with high probability, no gradient of nu-DP-FTRL exceeds "
-        "the order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)} and powers of log(T/p).",
+        "the order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to polylog(T/p).",
         check=below(10.0),
         wrong={
             "The distance has the factor (tr H)^(1/2).": "gradient_constant_of_the_root",
@@ -282,8 +282,8 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of the largest gradient from T = 10, p = 0.1 on, divided by that of log(T/p)^2",
         where="Section 2.3, equation (9)",
-        statement="For small enough eta, with probability 1 - p, the largest gradient of nu-DP-FTRL "
-        "grows at most as a power of log(T/p).",
+        statement="For small enough eta, with probability 1 - p, the largest gradient of "
+        "nu-DP-FTRL grows at most as a power of log(T/p).",
         check=below(1.0),
         wrong={"The largest gradient does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",

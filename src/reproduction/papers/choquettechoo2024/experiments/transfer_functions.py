@@ -190,7 +190,7 @@ def noise_response_error(parameters: Parameters) -> np.ndarray:
     statement="For eta < 1/R^2 the private part of the asymptotic suboptimality is of order eta^2 "
     "G^2 / rho times gamma_infinity^2 and the integral of |B|^2 h, from both sides.",
     kind="theorem",
-    ours=[SPECTRUM, FAMILY_NAMES, "normal features", "eta R^2 = 1e-4 to 0.9, constant 0.039 to 0.07"],
+    ours=[SPECTRUM, FAMILY_NAMES, "normal features, eta R^2 1e-4 to 0.9", "constant 0.039 to 0.07"],
     check=every(between(0.039, 0.07)),
 )
 def frequency_order(parameters: Parameters, family: str, step_share: float) -> float:
@@ -210,7 +210,7 @@ def frequency_order(parameters: Parameters, family: str, step_share: float) -> f
     id="directions-of-noisy-sgd-c16",
     kind="prose",
     where="Remark C.16, Section 2.2",
-    statement="In Noisy-SGD, eta < 1/R^2, every eigendirection contributes a constant to the error.",
+    statement="In Noisy-SGD, eta < 1/R^2, each eigendirection contributes a constant to the error.",
     ours=[
         "eigenvalues 1/k, d = 16, eta = 0.5 / R^2",
         "constant: within a factor of 2 for all directions, by Corollary C.5",
