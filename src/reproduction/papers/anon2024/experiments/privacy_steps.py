@@ -46,7 +46,7 @@ AXES = {
         "relative distance of the shaped Gaussian mechanism's divergence from Lemma 2.6",
         where="Lemma 2.6",
         statement="The Gaussian mechanism with covariance sigma^2 Sigma is (alpha, alpha Delta^2 / "
-        "(2 sigma^2))-RDP, where Delta is measured in the norm of Sigma^-1.",
+        "(2 sigma^2))-RDP, where Sigma is positive definite and Delta is in the norm of Sigma^-1.",
         check=every(below(1e-9)),
         wrong={"With sigma in place of sigma^2.": "divergence_error_of_sigma"},
         id="shaped-gaussian-mechanism-2-6",
@@ -142,8 +142,8 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
     best_order_error=stated(
         "distance of the least conversion from rho + 2 (rho log)^(1/2)",
         where="Section B.1, Theorem 4.1",
-        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha gives the least epsilon rho + "
-        "2 (rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
+        statement="By Lemma B.1 (alpha, alpha rho)-RDP for all alpha > 1 gives the least epsilon "
+        "rho + 2 (rho log(1/delta))^(1/2); with the printed rho this is the promised epsilon.",
         check=below(1e-6),
         id="best-order-of-the-conversion",
         ours=["epsilon = 0.1 to 8, delta = 1e-8 to 1e-3"],
@@ -178,11 +178,11 @@ def conversions(parameters: Parameters) -> dict[str, float]:
 @identity(
     id="residual-estimates-compose",
     where="Section B.1, Theorem 4.1",
-    statement="For epsilon up to 8, N residual estimates at the printed shares of the budget are "
-    "(epsilon, delta)-DP together.",
+    statement="For epsilon up to 8 and delta up to 1e-3, N residual estimates at the printed "
+    "shares of the budget are (epsilon, delta)-DP together.",
     ours=["advanced composition with half of delta", "N = 10 to 1000000, delta = 1e-8 to 1e-3"],
-    note="The section states this for every epsilon. Above 16 log(2/delta) the mean privacy loss "
-    "of many randomised responses with these shares exceeds epsilon.",
+    note="The section states this for every epsilon and delta. Above 16 log(2/delta) the mean "
+    "privacy loss of many randomised responses with these shares exceeds epsilon.",
     check=below(1.0),
 )
 def composed_epsilon_ratio(parameters: Parameters) -> float:
@@ -207,7 +207,7 @@ def composed_epsilon_ratio(parameters: Parameters) -> float:
     check=below(1.0),
     finding="shares-compose-for-small-budgets",
     note="If the mean privacy loss of many calls is above epsilon, so is the loss itself with "
-    "probability near one half or more, for any delta. It is open whether estimates lose as much.",
+    "probability near one half or more. It is open whether estimates lose as much.",
 )
 def mean_loss_ratio() -> float:
     """Largest mean privacy loss / epsilon of N randomised responses at the printed shares."""
@@ -222,7 +222,7 @@ def mean_loss_ratio() -> float:
     where="Theorem 4.2, Lemma B.3",
     kind="theorem",
     statement="With Theorem 4.2's m, Lemma B.3 holds in all steps with probability >= 1 - 1/N.",
-    ours=["beta_2 = N^2, one constant for both m, N = 10 to 1000000, delta = 1e-8 to 1e-3"],
+    ours=["Option 2, beta_2 = N^2, one constant for both m, N = 10 to 1e6, delta = 1e-8 to 1e-3"],
     check=below(1.0),
     wrong={"Half of this m is enough.": below(0.5)},
 )
@@ -270,7 +270,7 @@ def bins() -> dict[str, float]:
         },
         id="histogram-is-private-b3",
         kind="theorem",
-        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins; one moves to an empty bin"],
+        ours=["epsilon = 1, delta = 1e-6", "50 groups in two bins; one joins the other or a third"],
         finding="histogram-lines",
     ),
 )

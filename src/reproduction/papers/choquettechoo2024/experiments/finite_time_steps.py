@@ -15,7 +15,7 @@ from reproduction.papers.choquettechoo2024 import regression
 PLACE = "Property D.2, Proposition D.6, Lemmas D.9, D.10 and D.12"
 FAMILIES = ("identity", "damped_square_root", "damped_anti_pgd", "sum_of_two")
 ROUNDING = below(1e-12)
-SETTING = "eigenvalues 1/k, d = 8, eta = 1 / R^2"
+SETTING = "eigenvalues 1/k, d = 8, eta = 1 / R^2, the largest step size of Lemma F.18"
 
 
 class Parameters(regression.Covariance):
@@ -244,8 +244,8 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
     gradient_constant=stated(
         "0.9-quantile over runs of the largest gradient, divided by the maximum in (9)",
         where="Section 2.3, equation (9)",
-        statement="For small enough eta, with high probability, no gradient of a run exceeds the "
-        "order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to powers of log(T/p).",
+        statement="For small enough eta, with high probability, no gradient of nu-DP-FTRL exceeds "
+        "the order of max{tr H |theta_0 - theta*|, sigma_sgd (tr H)^(1/2)}, up to polylog(T/p).",
         check=below(10.0),
         wrong={
             "The distance has the factor (tr H)^(1/2).": "gradient_constant_of_the_root",
@@ -254,8 +254,8 @@ def growth(parameters: Parameters, family: str) -> dict[str, float]:
         id="gradients-by-scale-9",
         kind="theorem",
         ours=[
-            "100 steps of 40 runs, the largest eta of Theorem D.13, C = 16, c = 64 and rho = 1/2",
-            "eigenvalues in proportion to 1/k, d = 4 and 16, p = 0.1",
+            "40 unclipped runs of 100 steps, the largest eta and the noise of Theorem D.13",
+            "C = 16, c = 64, rho = 1/2, p = 0.1, eigenvalues in proportion to 1/k, d = 4 and 16",
             "tr H, distance and sigma_sgd are 0.01, 1 or 100 each",
             "normal features and features of random signs; constant of the order: 10",
         ],
@@ -282,8 +282,8 @@ def gradient_scales() -> dict[str, float]:
     gradient_growth=stated(
         "growth of the largest gradient from T = 10, p = 0.1 on, divided by that of log(T/p)^2",
         where="Section 2.3, equation (9)",
-        statement="For small enough eta, with probability 1 - p, a run's largest gradient grows at "
-        "most as a power of log(T/p).",
+        statement="For small enough eta, with probability 1 - p, the largest gradient of "
+        "nu-DP-FTRL grows at most as a power of log(T/p).",
         check=below(1.0),
         wrong={"The largest gradient does not grow with T or 1/p.": "plain_gradient_growth"},
         id="gradients-by-logarithms-9",
@@ -291,7 +291,7 @@ def gradient_scales() -> dict[str, float]:
         ours=[
             "the square of log(T/p); Theorem D.13 has the power 5/2",
             "T = 10, 100 and 1000, p = 0.1 and 0.02: the (1 - p)-quantile over 400 runs each",
-            "eta and noise of Theorem D.13",
+            "eta and noise as in gradients-by-scale-9, no clipping",
             "eigenvalues in proportion to 1/k, d = 4, tr H = 1",
             "(distance, sigma_sgd) = (1, 0), (0, 1) and (1, 1)",
             "normal features and features of random signs",

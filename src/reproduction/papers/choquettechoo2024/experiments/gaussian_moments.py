@@ -19,7 +19,7 @@ class Parameters(Strict):
     exponents: q.Some[q.SignedPower] = Field(description="Arguments of moment functions.")
 
 
-COVARIANCES = "normal features, 200 random covariances in three dimensions"
+COVARIANCES = "normal features at nodes of an exact quadrature, 200 random covariances, d = 3"
 AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "uniform"))}
 
 
@@ -30,8 +30,8 @@ AXES = {"law": Axis("law of mean 0 and variance 1", ("normal", "two points", "un
     shrinkage_ratio=stated(
         "largest trace after a step with one feature, divided by the bound of Lemma F.18",
         where="Lemma F.18",
-        statement="A step with a random feature leaves at most 1 - eta mu of the trace of a "
-        "positive semi-definite matrix, for eta up to 1/R^2.",
+        statement="A step with a random feature leaves a share of at most 1 - eta mu of the trace "
+        "of a positive semi-definite matrix, for eta up to 1/R^2.",
         check=below(1.0),
         id="trace-shrinks-f18",
         ours=[COVARIANCES, "random matrices that do not commute with H, eta R^2 = 0.05 to 1"],

@@ -102,7 +102,7 @@ def quantiles(parameters: Parameters) -> dict[str, float]:
             "of tail-bound-f6",
         ],
         note="The lemma's last bound is weaker, since log(1/rho) exceeds 1. Our copy of the text "
-        "has lost the root in the first term.",
+        "shows no roots; the lemma's first inequality gives the root in the first term.",
     ),
     trace_constant="largest quantile divided by the first term of the bound alone",
 )
@@ -145,7 +145,7 @@ def tails(parameters: Parameters) -> dict[str, float]:
     trace_ratio=stated(
         "largest trace of a product of contractions divided by the dimension",
         where="Lemma F.19",
-        statement="A product of matrices between 0 and I has a trace of absolute value at most d.",
+        statement="A product of symmetric d x d matrices between 0 and I has |trace| at most d.",
         check=below(1.0),
         id="trace-of-products-f19",
         ours=["2000 random products of two to five factors, d up to 5"],
