@@ -2,30 +2,22 @@
 
     python benchmarks/interval_constants.py
 
-Three laws of errors of mean 0 given the features: normal, exponential, and exponential of a size
-that grows with one of them. The first value of each constant is the one in use. Each line has the
-coverage of all coefficients and of the worst one (150 samples: standard errors of .008 and .02),
-and the median length over that of least squares.
+The first value of each constant is the one in use. For three laws of errors of `chosen.py`, a line
+has the coverage of all slopes and of the worst one at ε = 1 (100 samples: standard errors of .008
+and .02), and the median length over that of least squares.
 """
 
-from collections.abc import Callable
+import sys
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 
-from privreg import Budget
 from privreg.algorithms import least_squares_descent
-from privreg.algorithms.least_squares_descent import default_least_squares_settings
-from privreg.algorithms.samples import ArraySamples
 from privreg.inference import least_squares_intervals
 
-SAMPLES, ROWS, TRUTH = 150, 4000, np.array([0.2, 1.0, -1.0, 0.5, 0.0])
-BUDGET = Budget.approximate(1.0, 1e-6).gaussian()
-LAWS: dict[str, Callable[..., np.ndarray]] = {
-    "normal": lambda x, rng: rng.standard_normal(len(x)),
-    "exponential": lambda x, rng: rng.exponential(size=len(x)) - 1,
-    "size by x": lambda x, rng: np.exp(0.5 * x[:, 1]) * (rng.exponential(size=len(x)) - 1),
-}
+sys.path.insert(0, str(Path(__file__).parent / "least_squares"))
+LAWS = ("normal", "skewed", "skewed by x")
 # Module, constant, and values of which the first is the one that is used.
 CHOICES = [
     (least_squares_intervals, "LEAST", (0.3, 0.0, 0.7, 1.0)),
@@ -36,36 +28,18 @@ CHOICES = [
     (least_squares_descent, "LEAN", (0.6, 0.3, 1.2)),
 ]
 
+if __name__ == "__main__":
+    from chosen import CHOSEN
+    from run import samples
 
-def judged(law: Callable[..., np.ndarray]) -> str:
-    """Coverage, that of the worst coefficient, and length beside least squares' (HC0)."""
-    settings = default_least_squares_settings(sample_size=ROWS, dimension=5, budget=BUDGET)
-    bounds = {"feature_norm": 9.0, "label_bound": 20.0, "intercept": True}
-    covered, lengths = [], []
-    for seed in range(SAMPLES):
-        rng = np.random.default_rng(seed)
-        features = np.column_stack([np.ones(ROWS), rng.standard_normal((ROWS, 4)).clip(-4, 4)])
-        labels = features @ TRUTH + law(features, rng)
-        fit = least_squares_descent.least_squares_descent(
-            ArraySamples(features, labels), budget=BUDGET, settings=settings, rng=rng, **bounds
-        )
-        intervals = least_squares_intervals.least_squares_intervals(fit.value)
-        inverse = np.linalg.pinv(features)
-        influence = inverse * (labels - features @ (inverse @ labels))
-        covered.append(intervals.covers(TRUTH))
-        lengths.append(intervals.half_width / (1.96 * np.linalg.norm(influence, axis=1)))
-    slopes = np.mean(covered, axis=0)
-    return f"{slopes.mean():.3f} {slopes.min():.2f} {np.median(lengths):5.2f}"
-
-
-def main() -> None:
+    populations = [CHOSEN[name]() for name in LAWS]
     print("".join(f"{name:>20}" for name in ("", *LAWS)))
     for module, name, values in CHOICES:
         for value in values:
+            print(f"{name} {value:g}".rjust(20), end="", flush=True)
             with patch.object(module, name, value):
-                cells = (f"{name} {value:g}", *map(judged, LAWS.values()))
-            print("".join(f"{cell:>20}" for cell in cells))
-
-
-if __name__ == "__main__":
-    main()
+                for population in populations:
+                    covered, _, lengths, *_ = zip(*samples(population, 1.0), strict=True)
+                    worst, length = np.mean(covered, axis=0).min(), np.median(lengths)
+                    print(f"{np.mean(covered):9.3f} {worst:.2f} {length:5.2f}", end="")
+            print()
