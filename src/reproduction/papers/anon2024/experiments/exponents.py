@@ -173,8 +173,7 @@ def exponential(parameters: Parameters, algorithm: str) -> dict:
 @per(
     "private_algorithm",
     "noise_power",
-    exponential_step_exponent="fitted exponent of the best step size at tau = N^-q, exponential "
-    "decay",
+    exponential_step_exponent="fitted exponent of best step size, tau = N^-q, exponential decay",
     printed_exponential_step_exponent="exponent of the printed step size at tau = N^-q",
 )
 def exponential_step_sizes(
@@ -200,8 +199,7 @@ def exponential_budgets(parameters: Parameters, private_algorithm: str) -> dict:
 
 @per(
     "small_power",
-    exponential_small_budget="fitted exponent of the designed bound at epsilon = N^p, "
-    "exponential decay",
+    exponential_small_budget="fitted exponent of designed bound, epsilon = N^p, exponential decay",
     printed_small_budget="exponent of Corollary 4.6 at epsilon = N^p",
 )
 def small_budgets(parameters: Parameters, small_power: float) -> dict:
@@ -222,10 +220,7 @@ def dimensions(decay: float) -> float:
     return growth.max() / growth.min()
 
 
-@per(
-    exponential_dimension_spread="spread of (effective dimension) / log(N eta), largest / least, "
-    "exponential decay"
-)
+@per(exponential_dimension_spread="spread of (effective dimension) / log(N eta), exponential decay")
 def exponential_dimension() -> float:
     from privreg.theory.shaped_noise import effective_dimension
 

@@ -31,8 +31,7 @@ AXES = {
         id="rough-bound-b7",
         ours=["G: three positive random diagonal matrices, constant in t", setting.CAPPED],
     ),
-    rough_ratio_to_the_last_term="largest second moment after N steps, divided by the last term of "
-    "Lemma B.7",
+    rough_ratio_to_the_last_term="largest second moment after N steps over Lemma B.7's last term",
 )
 def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
     """Largest ratio over three random sources and all directions."""
@@ -81,8 +80,7 @@ def rough_bound(parameters: Parameters, step_size: float) -> dict[str, float]:
         ours=["beta: printed 16 sigma_z^2, as in Lemma B.8; corrected 16 sigma_z^4; N = 64, r = 2"],
         finding="step-size-without-beta",
     ),
-    denominator_at_the_cap="1 - beta eta tr(H) at the largest step size of Theorem 4.2, the larger "
-    "beta",
+    denominator_at_the_cap="1 - beta eta tr(H) at Theorem 4.2's largest step size, larger beta",
 )
 def denominators(parameters: Parameters) -> dict[str, float]:
     lam = parameters.eigenvalues
@@ -130,8 +128,7 @@ def least_growth(parameters: Parameters, noise_shape: str, step_size: float) -> 
 
 @per(
     "step_size",
-    least_growth_of_a_constant="least ratio of a second moment to the one before where the source "
-    "is constant",
+    least_growth_of_a_constant="least ratio of successive second moments for a constant source",
 )
 def least_growth_of_a_constant(parameters: Parameters, step_size: float) -> float:
     lam = parameters.eigenvalues

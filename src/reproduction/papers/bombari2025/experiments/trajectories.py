@@ -128,8 +128,7 @@ def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     final_gap_slope=Estimate(
         "log-log slope of the mean distance of the output's risk to its prediction"
     ),
-    worst_final_gap_slope="log-log slope of the largest distance of any output's risk to its "
-    "prediction",
+    worst_final_gap_slope="log-log slope of the largest distance of a risk to its prediction",
 )
 def slopes(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
     """Rates at which risks approach the deterministic equivalent; outputs R(1) and their noise."""

@@ -76,11 +76,14 @@ def bounds(parameters: Parameters, step_size: float) -> dict:
     statement="Inequality (91) holds if lambda_t >= 0 and sum lambda_t <= 2 lambda_0.",
     ours=[
         "the gradient that is x above 0 and x/10 below, mu = 0.1 and L = 1",
-        "the signal 1, -1, 1, -1, ...",
-        "lambda_0 = lambda_1 = 1",
+        "the signal 1, -1, 1, -1, ..., and lambda_0 = lambda_1 = 1",
     ],
     check=above(0.0),
-    note="The inequality holds with the other sign, or for odd gradients; no misprint is evident.",
+    corrected={
+        "holds_with": "-lambda_t in place of lambda_t for t other than 0 in the DTFT",
+        "evidence": {"variable": "sound_multiplier_value"},
+        "check": above(-1e-12),
+    },
     finding="multiplier-sign",
 )
 def printed_multiplier_value() -> float:

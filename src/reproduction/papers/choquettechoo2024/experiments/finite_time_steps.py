@@ -207,8 +207,7 @@ def absolute_response_ratio(parameters: Parameters, family: str) -> float:
 
 @per(
     "family",
-    least_direction_growth="least step of a direction's variance from the optimum, over its last "
-    "value",
+    least_direction_growth="least step of a direction's variance from the optimum / last value",
     last_step="last step of the variances, divided by the variances",
     growth_from_afar="the least step of a run that starts at twice its last variances",
     last_step_beyond="the last step at a learning rate of 2.5 / R^2",

@@ -145,10 +145,10 @@ def lemma() -> dict:
     where="Theorem 4.3, equations (12) to (14); Lemma C.1",
     kind="theorem",
     statement="The affine step and the linear diffusion give Gaussian laws with the stated means "
-    "and covariances, and the formula gives the divergence between them, up to its direction.",
+    "and covariances.",
     ours=["the paper's dimensions", "one pair, t = 0.75 and s = 0.675", "order 2"],
-    note="The formula is evaluated with low-rank matrices, in the direction that the finding on "
-    "Lemma C.2 gives. It is compared with dense laws built from independent noises.",
+    note="Divergences by the formula, in the direction of the finding on Lemma C.2, are compared: "
+    "of low-rank matrices and of dense laws that are built from independent noises.",
     **EQUAL,
 )
 def low_rank_error(parameters: Parameters) -> float:
