@@ -135,7 +135,7 @@ def gaussian_epsilon_ratios(sensitivity: float) -> dict[str, float]:
         id="conversion-b1",
         kind="theorem",
         ours=[
-            "the exact Gaussian mechanism, the best alpha, epsilon = 0.1 to 8, delta = 1e-8 to 1e-3",
+            "the exact Gaussian mechanism, best alpha, epsilon = 0.1 to 8, delta = 1e-8 to 1e-3",
             "the divergence with the factor 1 / (alpha - 1) that Definition 2.5 leaves out",
         ],
     ),
