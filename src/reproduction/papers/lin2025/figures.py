@@ -11,6 +11,7 @@ from reproduction.engine.recipe import Axes, Dataset, Figure
 
 NO_GUARANTEE = "Not a guarantee: an approximation by a conjecture, over observed pairs."
 NOISE_COLOURS = (GREEN, ORANGE, BLUE)
+MARKERS = {RED: "o", ORANGE: "s", GREEN: "^", BLUE: "D", BLACK: "."}
 CLIP_COLOURS = {1.0: PURPLE, 2.0: RED, 3.0: ORANGE, 5.0: GREEN, 7.0: BLUE}
 PAPER_NORMS = (3.0, 5.0, 7.0)
 READING_NAMES = {
@@ -37,7 +38,8 @@ def fig1a(centred: Dataset, literal: Dataset) -> Figure:
         panel.plot(ends, ends, color=BLACK, lw=0.8)
         mean = float(dataset.distance_per_coordinate[-1])
         error = float(dataset.distance_per_coordinate_standard_error[-1])
-        panel.text(0.04, 0.9, f"mean / $d$ = {mean:.4f} ± {error:.4f}", transform=panel.transAxes)
+        words = f"mean / $d$ = {mean:.4f}\nstandard error {error:.4f}"
+        panel.text(0.04, 0.85, words, transform=panel.transAxes)
         panel.set(
             title=f"{READING_NAMES[reading]}, $\\sigma = {gradient_noise_std:g}$",
             xlabel=r"quantile of $\chi^2_d$",
@@ -73,20 +75,20 @@ def fig2a(centred: Dataset, literal: Dataset) -> Figure:
     _risk_panel(axes[0], centred, "centred")
     _literal_panels(axes[1:], literal)
     axes[0].set_ylabel(r"population risk $\mathcal{P}$")
-    axes[0].legend(loc="upper right", ncols=2)
+    axes[0].legend(loc="upper right")
     return figure
 
 
 def fig2b(simulation: Dataset) -> Figure:
     """Approximate loss of the last iterate along the path, and the effect of more noise."""
     figure, axes = panels(1, 2, height=2.6)
-    steps, stds = simulation.step.values, simulation.gradient_noise_std.values
+    stds = simulation.gradient_noise_std.values
     styles = {"ones": ("-", r"pairs by printed $\|g\|$"), "candidates": ("--", "worst of search")}
     for colour, std in zip(NOISE_COLOURS, stds, strict=False):
         for selection, (line, _) in styles.items():
-            loss = simulation.loss.sel(gradient_noise_std=std, selection=selection)
+            at = simulation.sel(gradient_noise_std=std, selection=selection)
             label = f"$\\sigma = {std:g}$" if line == "-" else None
-            axes[0].plot(steps, loss, line, color=colour, label=label)
+            _means(axes[0], at, "loss", line, colour, label)
     for line, name in styles.values():
         axes[0].plot([], [], line, color="0.4", label=name)
     order = simulation.attrs["order"]
@@ -95,9 +97,9 @@ def fig2b(simulation: Dataset) -> Figure:
     axes[0].legend(loc="upper right")
     for colour, std, before in zip(NOISE_COLOURS[1:], stds[1:], stds[:-1], strict=False):
         for selection, (line, _) in styles.items():
-            ratio = simulation.noise_ratio.sel(noise_step=std, selection=selection)
+            at = simulation.sel(noise_step=std, selection=selection)
             label = f"$\\sigma = {std:g}$ over ${before:g}$" if line == "-" else None
-            axes[1].plot(steps, ratio, line, color=colour, label=label)
+            _means(axes[1], at, "noise_ratio", line, colour, label)
     axes[1].axhline(1.0, color=BLACK, lw=0.6, ls=":")
     axes[1].set(xscale="log", xlabel="iteration $k$", ylabel="loss over that with less noise")
     axes[1].legend(loc="lower right")
@@ -135,7 +137,7 @@ def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
     figure, axes = panels(1, 2, height=2.7, sharey=True)
     steps = bounds.step.values[1:]
     kinds = {"reconstruction": ("-", "reconstructed bound"), "contraction": (":", "best bound")}
-    noisiest = losses.loss.isel(gradient_noise_std=-1)
+    noisiest = losses.isel(gradient_noise_std=-1)
     selections = {"ones": ("-", r"pairs by $\|g\|$"), "candidates": ("--", "worst of search")}
     for panel, shown in zip(axes, (PAPER_NORMS, (1.0, 2.0)), strict=True):
         for bound, (line, name) in kinds.items():
@@ -148,8 +150,8 @@ def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
                     panel.text(*place, f"$c = {clip_norm:g}$", color=colour, va="center", size=6)
             panel.plot([], [], line, color="0.4", label=f"clipped at $c$, {name}")
         for selection, (line, name) in selections.items():
-            curve = noisiest.sel(selection=selection)
-            panel.plot(losses.step, curve, line, color=BLACK, label=f"unclipped, {name}")
+            at = noisiest.sel(selection=selection)
+            _means(panel, at, "loss", line, BLACK, f"unclipped, {name}")
         panel.set(xscale="log", yscale="log", xlabel="iteration $k$")
     axes[0].set_title("thresholds of the paper")
     axes[1].set_title("added: smaller thresholds")
@@ -173,20 +175,19 @@ def readings(centred: Dataset, literal: Dataset, symmetric: Dataset, wide: Datas
 
 
 def concentration(theory: Dataset, simulation: Dataset) -> Figure:
-    """Distances to the theory against the dimension, with the claimed rates."""
+    """Distances to the theory against the dimension, with lines of the stated slopes."""
     figure, axes = panels(1, 3, height=2.2)
     dimension = theory.dimension.values.astype(float)
     curves = (
-        (theory, "mean_gap", -1.0, "mean risk, exact"),
-        (simulation, "gap", -0.5, "risk of one run"),
-        (simulation, "martingale", -1.0, "martingale of Lemma A.4"),
+        (theory, "mean_gap", -1.0, "mean risk, exact", r"slope $-1$"),
+        (simulation, "gap", -0.5, "risk of one run", r"slope $-1/2$"),
+        (simulation, "martingale", -0.5, "martingale of Lemma A.4", r"lemma's slope $-1/2$"),
     )
-    for panel, (dataset, quantity, rate, title) in zip(axes, curves, strict=True):
+    for panel, (dataset, quantity, rate, title, label) in zip(axes, curves, strict=True):
         values, error = dataset[quantity], dataset.get(f"{quantity}_standard_error")
         fitted = f"fitted slope ${float(dataset[f'{quantity}_slope']):.2f}$"
         panel.errorbar(dimension, values, error, fmt="o", ms=3, color=BLUE, capsize=2, label=fitted)
         middle = np.exp(np.log(values.values).mean() - rate * np.log(dimension).mean())
-        label = f"claimed rate $d^{{{rate:g}}}$"
         panel.plot(dimension, middle * dimension**rate, color=BLACK, lw=0.8, label=label)
         panel.set(xscale="log", yscale="log", xlabel="dimension $d$", title=title)
         panel.set_xticks(dimension, [f"{d:g}" for d in dimension])
@@ -232,25 +233,20 @@ def release_strategies(simulation: Dataset) -> Figure:
     return figure
 
 
-def orders(simulation: Dataset) -> Figure:
+def orders(simulation: Dataset, pairs: Dataset) -> Figure:
     """Loss against the Rényi order, up to the order at which it becomes infinite."""
     figure, panel = panels(1, 1, height=2.5)
-    order = simulation.order.values
+    finite = simulation.isel(order=np.isfinite(simulation.swept_loss.values).all(axis=1))
     for colour, step in zip((RED, ORANGE, BLUE), simulation.sweep_step.values, strict=False):
-        values = simulation.swept_loss.sel(sweep_step=step).values
-        finite = np.isfinite(values)
-        panel.plot(
-            order[finite], values[finite], "o-", ms=3, color=colour, label=f"after {step} steps"
-        )
-        if not finite.all():
-            panel.axvspan(order[~finite].min(), order.max(), color="0.9", zorder=0, lw=0)
-    infinite = np.isinf(simulation.swept_loss.values).any(axis=1)
-    if infinite.any():
-        where = panel.get_xaxis_transform()
-        middle = (order[infinite].min() + order.max()) / 2
-        panel.text(middle, 0.5, "infinite", transform=where, ha="center", fontsize=7)
-    label = r"loss $\varepsilon_\alpha$"
-    panel.set(yscale="log", xlabel=r"Rényi order $\alpha$", ylabel=label)
+        at = finite.sel(sweep_step=step)
+        _means(panel, at, "swept_loss", "-", colour, f"after {step} steps")
+    limit, last = float(pairs.order_limit), float(simulation.order[-1])
+    if limit < last:
+        panel.axvspan(limit, last, color="0.9", zorder=0, lw=0)
+        place = panel.get_xaxis_transform()
+        panel.text((limit + last) / 2, 0.5, "infinite", transform=place, ha="center", fontsize=7)
+        panel.set_xlim(None, last)
+    panel.set(yscale="log", xlabel=r"Rényi order $\alpha$", ylabel=r"loss $\varepsilon_\alpha$")
     panel.legend(loc="upper left")
     figure.suptitle(NO_GUARANTEE, fontsize=7)
     return figure
@@ -261,8 +257,6 @@ def fixed_order(
 ) -> Figure:
     """Exact loss and the diffusion's by the noise; their distance in the paper's design."""
     figure, axes = panels(1, 3, height=2.6)
-    axes[2].sharey(axes[1])
-    lag = simulation.lag.values
     titles = {
         "surrogate": "paper's design, as printed,\n$t - s$ = lag / $d$",
         "shorter_surrogate": "one step less,\n$t - s$ = (lag - 1) / $d$",
@@ -272,37 +266,44 @@ def fixed_order(
     scaled = [each["gradient_noise_std"] * each["design"]["dimension"] ** 0.5 for each in given]
     for name, line, label in (("exact", "o-", "exact"), ("shorter_surrogate", "x--", "diffusion")):
         losses = [float(each[name]) for each in small]
-        axes[0].plot(scaled, losses, line, color=BLACK, ms=4, label=label)
-    for colour, position in zip((RED, ORANGE, GREEN, BLUE), simulation.position, strict=False):
-        at = simulation.sel(position=position)
-        axes[2].plot([], [], color=colour, lw=0.8, label=f"record {int(position)}")
+        bars = [2 * float(each[f"{name}_standard_error"]) for each in small]
+        axes[0].errorbar(scaled, losses, bars, fmt=line, color=BLACK, ms=4, label=label)
+    apart = (0.8, 0.93, 1.07, 1.25)
+    for colour, aside, position in zip(MARKERS, apart, simulation.position, strict=False):
+        at = simulation.sel(position=position).assign_coords(lag=aside * simulation.lag)
         for panel, name in zip(axes[1:], titles, strict=True):
-            excess = 100 * (at[f"{name}_ratio"].values - 1)
-            above, size = excess > 0, np.abs(excess)
-            panel.plot(lag, size, color=colour, lw=0.8)
-            panel.plot(lag[above], size[above], "^", color=colour, ms=4)
-            panel.plot(lag[~above], size[~above], "v", color=colour, ms=4, mfc="white")
-    axes[1].plot([], [], "v", ms=4, mfc="white", color="0.4", label="diffusion below exact")
-    axes[1].plot([], [], "^", ms=4, color="0.4", label="diffusion above exact")
+            panel.axhline(100.0, color=BLACK, lw=0.4, ls=":", zorder=0)
+            _means(panel, 100 * at, f"{name}_ratio", "-", colour, f"record {int(position)}")
     for panel, title in zip(axes, ("as the private noise falls", *titles.values()), strict=True):
-        panel.set(xscale="log", yscale="log", xlabel="lag: steps since the record", title=title)
-    axes[0].set_xlabel(r"private noise $\sigma\sqrt{d}$")
-    for axis in (axes[0].xaxis, axes[0].yaxis, axes[1].yaxis):
+        panel.set(xscale="log", xlabel="lag: steps since the record", title=title)
+    axes[0].set(yscale="log", xlabel=r"private noise $\sigma\sqrt{d}$")
+    for axis in (axes[0].xaxis, axes[0].yaxis):
         numbers(axis, (1,))
     axes[0].set_ylabel(f"$D_{{{simulation.attrs['order']:g}}}$")
-    axes[1].set_ylabel("distance from exact (%)")
-    for panel, place in zip(axes, ("upper right", "lower left", "upper left"), strict=True):
-        panel.legend(loc=place, ncols=1 + (panel is axes[2]))
+    axes[1].set_ylabel("diffusion over exact (%)")
+    for panel, place in zip(axes[:2], ("upper right", "lower right"), strict=True):
+        panel.legend(loc=place)
     words = "Not a guarantee: the loss between two given data sets, exact and by the diffusion."
     figure.suptitle(words, fontsize=7)
     return figure
 
 
+def _means(panel: Axes, at: Dataset, name: str, line: str, colour: str, label: str | None) -> None:
+    """Means over data sets along the one axis that is left, with two standard errors."""
+    mean, error, look = at[name], 2 * at[f"{name}_standard_error"], MARKERS[colour] + line
+    x = at[mean.dims[0]]
+    panel.errorbar(x, mean, error, fmt=look, ms=3, lw=0.9, color=colour, label=label)
+
+
 def _risk_panel(panel: Axes, dataset: Dataset, reading: str) -> None:
     """One unclipped run and the theory for its own start, at each noise scale."""
     for colour, std in zip(NOISE_COLOURS, dataset.gradient_noise_std.values, strict=False):
-        _risk_path(panel, dataset.sel(gradient_noise_std=std), colour)
-    panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra")
+        at = dataset.sel(gradient_noise_std=std)
+        _risk_path(panel, at, colour)
+        place = (1.03 * float(at.step[-1]), float(at.law_run[-1]))
+        panel.text(*place, rf"$\sigma = {std:g}$", va="center", fontsize=6)
+    panel.plot([], [], color="0.4", lw=0.8, label="one run of SGD")
+    panel.plot([], [], color=BLACK, lw=1.0, ls="--", label="Volterra equation")
     panel.set_ylim(0, None)
     panel.set_title(READING_NAMES[reading])
 
@@ -318,7 +319,6 @@ def _literal_panels(axes: np.ndarray, literal: Dataset) -> None:
 
 
 def _risk_path(panel: Axes, at: Dataset, colour: str) -> None:
-    label = f"SGD, $\\sigma = {float(at.gradient_noise_std):g}$"
-    panel.plot(at.step, at.risk_run.isel(clip_norm=-1), color=colour, lw=0.8, label=label)
+    panel.plot(at.step, at.risk_run.isel(clip_norm=-1), color=colour, lw=0.8)
     panel.plot(at.step, at.law_run, color=BLACK, lw=1.0, ls="--")
     panel.set_xlabel("iteration $k$")
