@@ -219,9 +219,9 @@ def _percentages(panel: Axes, at: Dataset) -> None:
             break
         words = f"{share:.0f}%" if share >= 1 else f"{share:.1g}%"
         point = float(at["clip_norm"][index]), float(at.squared_error[index])
-        place = {"xytext": (8 * np.sign(least - index), 14), "textcoords": "offset points"}
-        line = {"arrowstyle": "-", "lw": 0.5, "color": "0.4", "shrinkA": 0}
-        panel.annotate(words, point, ha="center", fontsize=6, arrowprops=line, **place)
+        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6, "ha": "center"}
+        style["arrowprops"] = {"arrowstyle": "-", "lw": 0.5, "color": "0.4", "shrinkA": 0}
+        panel.annotate(words, point, (8 * np.sign(least - index), 14), **style)
 
 
 def _constructions(panel: Axes, intervals: Dataset, simulated: str, exact: str) -> None:
