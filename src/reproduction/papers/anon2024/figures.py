@@ -122,14 +122,15 @@ def effective_dimension(theory: Dataset, simulation: Dataset) -> Figure:
     """Effective dimension and shaped trace against the horizon, and the public features' share."""
     figure, axes = panels(1, 3, height=2.5, width_ratios=[3, 2, 2])
     axes[2].sharey(axes[1])
-    colours = (BLUE, ORANGE, GREEN)
-    for apart, colour, decay in zip(APART, colours, theory.decay.values, strict=False):
-        at, label = theory.sel(decay=decay), f"$r = {float(decay):g}$"
-        axes[0].plot(theory.horizon, at.effective_dimension, color=colour, label=label)
+    styles = (BLUE, "o-"), (ORANGE, "s-"), (GREEN, "^-")
+    for apart, (colour, fmt), decay in zip(APART, styles, theory.decay.values, strict=False):
+        at, style = theory.sel(decay=decay), {"color": colour, "ms": 4}
+        mark = {"label": f"$r = {float(decay):g}$", "markevery": 0.2}
+        axes[0].plot(theory.horizon, at.effective_dimension, fmt, **style, **mark)
         axes[0].plot(theory.horizon, at.shaped_trace, "--", color=colour)
         for panel, ratio in zip(axes[1:], simulation.public_ratio.values, strict=False):
             point = simulation.sel(decay=decay, public_ratio=ratio)
-            bars(panel, apart * simulation.sampled_horizon, point, "inverse_ratio", color=colour)
+            bars(panel, apart * point.sampled_horizon, point, "inverse_ratio", fmt=fmt, **style)
             panel.set_title(f"$M = {ratio:.2g}\\, N$ public rows".replace("1\\, ", ""))
     axes[0].plot([], [], "--", color="0.4", label=r"trace $\mathrm{tr}(\Sigma^{-1} H)$")
     axes[0].set(xscale="log", yscale="log", ylabel="effective dimension")
@@ -218,9 +219,9 @@ def simulation_below_bound(theory: Dataset, simulation: Dataset) -> Figure:
             at = simulation.sel(arm=f"tree, {shape}", epsilon=epsilon)
             exact = theory.risk.sel(diagonal_arm=f"tree, {shape}", epsilon=epsilon)
             bound = theory.bound.sel(noise_shape=shape, epsilon=epsilon)
-            label = "Theorem 4.2, all constants 1"
-            panel.plot(at.step_size, bound, "--", color=BLACK, label=label)
-            panel.plot(at.step_size, at.risk, "o", ms=3, color=RED, label="simulated, clipped")
+            panel.plot(at.step_size, bound, "--", color=BLACK, label="Theorem 4.2, all constants 1")
+            style = {"color": RED, "fmt": "o", "label": "simulated, clipped"}
+            bars(panel, at.step_size, at, "risk", **style)
             panel.plot(at.step_size, exact, color=BLUE, label="exact, without clipping")
             panel.set(xscale="log", yscale="log")
             panel.set_title(rf"$\Sigma$: {name}, $\varepsilon = {epsilon:g}$")

@@ -98,7 +98,7 @@ def fig4(simulation: Dataset) -> Figure:
         xlabel=r"clipping threshold $\gamma$ (dotted: $5\sqrt{p}$)",
         ylabel=r"mean square of $\|\theta_T - \hat\theta\|$",
         title="percentages: gradients clipped",
-        ylim=(5e-5, 3),
+        ylim=(1e-5, 3),
     )
     panel.legend(loc="upper center")
     return figure
@@ -129,11 +129,12 @@ def fig7(large: Dataset, small: Dataset) -> Figure:
     """Error against the share of gradients clipped."""
     figure, axes = panels(1, 2, height=2.4)
     for panel, simulation in zip(axes, (large, small), strict=True):
-        colours = (ORANGE, BLUE, GREEN)
-        for colour, steps in zip(colours, simulation.steps.values, strict=False):
+        styles = (ORANGE, ".-"), (BLUE, "^--"), (GREEN, "x:")
+        for (colour, fmt), steps in zip(styles, simulation.steps.values, strict=False):
             at = simulation.sel(steps=steps)
+            style: dict[str, Any] = {"fmt": fmt, "color": colour, "label": f"$T = {steps}$"}
             share, error = at.clipped_fraction.values, np.sqrt(at.squared_error.values)
-            panel.plot(share, error, color=colour, marker=".", ms=3, label=f"$T = {steps}$")
+            panel.errorbar(share, error, at.squared_error_standard_error / error, ms=3, **style)
             best, standard = error.argmin(), np.searchsorted(at["clip_norm"], at.standard_clip_norm)
             for place, marker, size in ((best, "o", 7), (standard, "s", 6)):
                 panel.plot(share[place], error[place], marker, mfc="none", color=colour, ms=size)
@@ -210,21 +211,17 @@ def _errors(
 
 
 def _percentages(panel: Axes, at: Dataset) -> None:
-    """Share of gradients clipped at some thresholds, beside the curve of the error."""
+    """Share of gradients clipped at some thresholds, tied to points of the error."""
     least = int(at.squared_error.values.argmin())
     for index in range(1, at.sizes["clip_norm"], 3):
         share = 100 * float(at.clipped_fraction[index])
         if share < 0.01:
             break
-        side = np.sign(least - index)
-        panel.annotate(
-            f"{share:.0f}%" if share >= 1 else f"{share:.1g}%",
-            (float(at["clip_norm"][index]), float(at.squared_error[index])),
-            xytext=(4 * side, 2 if side else 6),
-            textcoords="offset points",
-            ha={1: "left", 0: "center", -1: "right"}[side],
-            fontsize=6,
-        )
+        words = f"{share:.0f}%" if share >= 1 else f"{share:.1g}%"
+        point = float(at["clip_norm"][index]), float(at.squared_error[index])
+        style: dict[str, Any] = {"textcoords": "offset points", "fontsize": 6, "ha": "center"}
+        style["arrowprops"] = {"arrowstyle": "-", "lw": 0.5, "color": "0.4", "shrinkA": 0}
+        panel.annotate(words, point, (8 * np.sign(least - index), 14), **style)
 
 
 def _constructions(panel: Axes, intervals: Dataset, simulated: str, exact: str) -> None:

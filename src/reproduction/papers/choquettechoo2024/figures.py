@@ -48,15 +48,16 @@ def fig1(theory: Dataset) -> Figure:
         title="private part",
     )
     later = theory.isel(time=slice(1, None))
-    for colour, eta in zip((BLUE, GREEN, ORANGE), theory.shown_step_size.values, strict=False):
-        at = later.sel(shown_step_size=eta)
-        label = rf"$\eta = {eta:g}$"
-        time.plot(at.time, -at.coefficient, ".", color=colour, ms=3, label=label)
+    styles = zip((BLUE, GREEN, ORANGE), "ox^", ("-", "--", ":"), strict=True)
+    for (colour, marker, line), eta in zip(styles, theory.shown_step_size.values, strict=False):
+        at, label = later.sel(shown_step_size=eta), rf"$\eta = {eta:g}$"
+        time.plot(at.time, -at.coefficient, marker, color=colour, ms=3, label=label)
         time.plot(at.time, -at.coefficient_tail, color=colour, lw=0.7)
-        for side in (-1, 1):
-            frequency.plot(side * at.frequency, at.power, color=colour)
+        both = np.outer(at.frequency, (-1, 1))
+        frequency.plot(both, at.power, line, color=colour, label=[label, "_"])
     time.plot([], [], color=BLACK, lw=0.7, label="asymptote")
     time.legend(loc="lower left")
+    frequency.legend(loc="upper center")
     time.set(
         xscale="log",
         yscale="log",
@@ -97,9 +98,9 @@ def fig3(theory: Dataset) -> Figure:
     """Bound for strongly convex functions against the condition number, one column per reading."""
     figure, axes = panels(1 + theory.sizes["step_size"], 3, height=1.7, sharex=True, sharey="row")
     algorithms = {
-        "dp_sgd": ("DP-SGD", RED),
-        "dp_ftrl": (r"$\nu$-DP-FTRL", BLUE),
-        "optimised": ("optimised coefficients", GREEN),
+        "dp_sgd": ("DP-SGD", RED, "s-"),
+        "dp_ftrl": (r"$\nu$-DP-FTRL", BLUE, "o-"),
+        "optimised": ("optimised coefficients", GREEN, "x--"),
     }
     printed, sound = (theory.sel(multiplier=which) for which in ("printed", "sound"))
     readings = {
@@ -109,12 +110,12 @@ def fig3(theory: Dataset) -> Figure:
     }
     for column, (reading, bound) in zip(axes.T, readings.items(), strict=True):
         over = bound / bound.sel(algorithm="dp_sgd")
-        for name, (label, colour) in algorithms.items():
-            at = bound.isel(step_size=0).sel(algorithm=name)
-            column[0].plot(theory.condition_number, at, color=colour, label=label)
+        for name, (label, colour, fmt) in algorithms.items():
+            at, style = bound.isel(step_size=0).sel(algorithm=name), {"color": colour, "ms": 4}
+            column[0].plot(theory.condition_number, at, fmt, mfc="none", label=label, **style)
             for panel, step in zip(column[1:], theory.step_size.values, strict=True):
                 at = over.sel(algorithm=name, step_size=step)
-                panel.plot(theory.condition_number, at, color=colour)
+                panel.plot(theory.condition_number, at, fmt, mfc="none", **style)
         for panel in column:
             panel.set(xscale="log", yscale="log")
         column[0].set_title(reading)
