@@ -284,10 +284,7 @@ def _legends(figure: Figure, panel: Axes, theory: Dataset) -> None:
     from matplotlib.lines import Line2D
 
     curves, labels = panel.get_legend_handles_labels()
-    curves += [
-        Line2D([], [], color=BLACK, marker="o", **SLOPE),
-        Line2D([], [], color=BLACK, marker="o", **EXPONENT),
-    ]
+    curves += [Line2D([], [], color=BLACK, marker="o", **look) for look in (SLOPE, EXPONENT)]
     labels += ["fitted slope (large)", "Theorem 4 (small)"]
     figure.legend(curves, labels, loc="outside lower center", ncols=4, columnspacing=1.5)
 
@@ -326,8 +323,8 @@ def _maps(
         gamma = about.attrs["dimension"] / float(sample_size)
         top.set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")
         bottom.set_xlabel(r"initial rate $\tilde\eta(0)$")
-    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01)
-    bar.set_label(f"{meaning} (capped at {norm.vmax:g})")
+    meaning += f" (capped at {norm.vmax:g})"
+    figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01, label=meaning)
     return figure, axes
 
 
@@ -378,8 +375,7 @@ def _term_figure(theory: Dataset, name: str) -> Figure:
     finite = at.term_exponent.values
     offset, side = ((-2, -8), "right") if rate > -0.1 else ((0, -18), "center")
     look: dict[str, Any] = {"textcoords": "offset points", "va": "top", "color": RED}
-    words = f"$a = {rate:.4g}$, $h = {risk:.4g}$"
-    panel.annotate(words, (rate, risk), offset, ha=side, **look)
+    panel.annotate(f"$a = {rate:.4g}$, $h = {risk:.4g}$", (rate, risk), offset, ha=side, **look)
     panel.set(
         xlabel=r"exponent $a$ of $c\,\tilde\eta(0) = \gamma^a$",
         ylabel=r"exponent $h$ of a term, $\gamma^h$",
