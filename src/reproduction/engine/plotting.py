@@ -76,10 +76,11 @@ def panels(rows: int, columns: int, *, height: float, **options: Any) -> tuple[F
 def heat_map(
     axes: Axes, columns: np.ndarray, rows: np.ndarray, values: np.ndarray, **options: Any
 ) -> Any:
-    """Cells centred on log-spaced settings; `values` has shape (rows, columns)."""
+    """Cells around settings on logarithmic axes; `values` has shape (rows, columns)."""
     defaults: dict[str, Any] = {"cmap": "viridis", "rasterized": True}
     # Matplotlib's own edges are arithmetic means, the first below 0 on a coarse grid.
-    edges = (x[0] * (x[1] / x[0]) ** (np.arange(len(x) + 1) - 0.5) for x in (columns, rows))
+    padded = (np.r_[x[0] ** 2 / x[1], x, x[-1] ** 2 / x[-2]] for x in (columns, rows))
+    edges = (np.sqrt(x[1:] * x[:-1]) for x in padded)
     drawn = axes.pcolormesh(*edges, values, **(defaults | options))
     axes.set(xscale="log", yscale="log")
     return drawn

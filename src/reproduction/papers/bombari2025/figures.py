@@ -27,6 +27,8 @@ SCHEDULE_COLOURS = (BLACK, ORANGE, GREEN, RED)
 SIGNAL_DECAY_COLOURS = (RED, ORANGE, GREEN, BLUE)
 POINTER: dict[str, Any] = {"color": RED, "arrowprops": {"arrowstyle": "-", "color": RED, "lw": 0.5}}
 MARKERS = ("o", "s", "^", "D", "v")
+SLOPE: dict[str, Any] = {"ls": "", "ms": 6.5, "mfc": "none", "mew": 0.8, "clip_on": False}
+EXPONENT: dict[str, Any] = {"ls": ":", "lw": 0.7, "ms": 2.5}
 
 
 def fig1(theory: Dataset, simulation: Dataset) -> Figure:
@@ -63,7 +65,7 @@ def fig2(theory: Dataset) -> Figure:
 
 def fig3(theory: Dataset) -> Figure:
     """Risk of three schedules on heavier spectra, below over a common power; ten fitted slopes."""
-    figure, axes = panels(2, 4, height=2.0)
+    figure, axes = panels(2, 4, height=2.0, width_ratios=(1, 1, 1, 1.3))
     at = theory.sel(privacy_power=0.5)
     shown = [power for power in (1.0, 5.0, 10.0) if power in theory.schedule_power]
     for above, below, power in zip(*axes, shown, strict=False):
@@ -79,7 +81,8 @@ def fig3(theory: Dataset) -> Figure:
     for row, label in zip(axes, ("excess risk", "excess risk over the power"), strict=True):
         row[0].set_ylabel(f"{label}\nat the best $\\tilde\\eta(0)$")
     axes[0, 3].set_ylabel("log-log slope")
-    axes[1, 3].axis("off")
+    axes[0, 3].set_subplotspec(axes[0, 3].get_gridspec()[:, 3])
+    axes[1, 3].remove()
     _legends(figure, axes[0, 0], theory)
     return figure
 
@@ -97,9 +100,10 @@ def fig4(theory: Dataset, simulation: Dataset) -> Figure:
     return figure
 
 
-def fig5(simulation: Dataset) -> Figure:
-    """MNIST heat-maps."""
-    return _table_heat_maps(simulation)
+def fig5(low: Dataset, simulation: Dataset) -> Figure:
+    """MNIST heat-maps, of two grids of rates side by side."""
+    low, simulation = low.sel(initial_rate=slice(0.09)), simulation.sel(initial_rate=slice(1e3))
+    return _table_heat_maps(simulation.combine_first(low))
 
 
 def fig6(simulation: Dataset) -> Figure:
@@ -122,7 +126,7 @@ def fig7(theory: Dataset, simulation: Dataset) -> Figure:
                 _band(panel, abscissa, here[name], here[f"{name}_spread"], 0.15, **look)
                 curve = expected[name].sel(schedule=schedule)
                 panel.plot(abscissa, curve, color=look["color"], lw=0.7, ls="--")
-            panel.set(xlabel="samples a dimension, $n / d$", xscale="log", yscale="log")
+            panel.set(xlabel="samples a dimension,\n$n / d$", xscale="log", yscale="log")
         axes[column].set_title(SPECTRA[spectrum])
         axes[column + 2].set_title(rf"{SPECTRA[spectrum]}, over $\alpha = 0$")
         axes[column + 2].set_ylim(0.12, 3.2)
@@ -247,15 +251,15 @@ def _output_noise(panel: Axes, predicted: float, simulation: Dataset) -> None:
     panel.annotate("output\nnoise", (1.12, predicted), **words, **POINTER)
 
 
-def _combinations(theory: Dataset) -> list[tuple[float, float]]:
-    """Spectrum and signal powers, the slowest decay of the signal first."""
+def _combinations(theory: Dataset) -> Iterator[tuple[tuple[float, float], str, str]]:
+    """Spectrum and signal powers, the slowest decay of the signal first; colour and marker."""
     pairs = product(theory.spectrum_power.values.tolist(), theory.signal_power.values.tolist())
-    return sorted(pairs, key=lambda pair: 2 - sum(pair))
+    slowest_first = sorted(pairs, key=lambda pair: 2 - sum(pair))
+    return zip(slowest_first, SIGNAL_DECAY_COLOURS, MARKERS, strict=False)
 
 
 def _risk_panel(panel: Axes, theory: Dataset, title: str) -> None:
-    looks = zip(SIGNAL_DECAY_COLOURS, MARKERS, strict=False)
-    for (p, q), (colour, marker) in zip(_combinations(theory), looks, strict=False):
+    for (p, q), colour, marker in _combinations(theory):
         curve = theory.sel(spectrum_power=p, signal_power=q)
         label = rf"spectrum $\phi = {p:g}$, signal $\psi = {q:g}$"
         panel.loglog(curve.aspect_ratio, curve.risk, color=colour, marker=marker, ms=3, label=label)
@@ -267,11 +271,10 @@ def _risk_panel(panel: Axes, theory: Dataset, title: str) -> None:
 
 def _slope_panel(panel: Axes, theory: Dataset, title: str) -> None:
     powers = theory.schedule_power.values
-    for (p, q), colour in zip(_combinations(theory), SIGNAL_DECAY_COLOURS, strict=False):
+    for (p, q), colour, marker in _combinations(theory):
         at = theory.sel(spectrum_power=p, signal_power=q)
-        panel.plot(powers, at.exponent, color=colour, lw=0.5, ls=":")
-        panel.plot(powers, at.exponent, color=colour, ls="", marker="*", ms=6, mew=0)
-        panel.plot(powers, at.slope, color=colour, ls="", marker="o", ms=5.5, mfc="none", mew=0.8)
+        panel.plot(powers, at.exponent, color=colour, marker=marker, **EXPONENT)
+        panel.plot(powers, at.slope, color=colour, marker=marker, **SLOPE)
     panel.set(title=title, xlabel=r"schedule power $\alpha$")
     if len(powers) > 5:
         panel.set_xticks(powers[1::2])
@@ -281,11 +284,8 @@ def _legends(figure: Figure, panel: Axes, theory: Dataset) -> None:
     from matplotlib.lines import Line2D
 
     curves, labels = panel.get_legend_handles_labels()
-    curves += [
-        Line2D([], [], color=BLACK, ls="", marker="o", mfc="none", ms=5.5, mew=0.8),
-        Line2D([], [], color=BLACK, ls="", marker="*", ms=6, mew=0),
-    ]
-    labels += ["slope of the fit", "exponent of Theorem 4"]
+    curves += [Line2D([], [], color=BLACK, marker="o", **look) for look in (SLOPE, EXPONENT)]
+    labels += ["fitted slope (large)", "Theorem 4 (small)"]
     figure.legend(curves, labels, loc="outside lower center", ncols=4, columnspacing=1.5)
 
 
@@ -323,20 +323,19 @@ def _maps(
         gamma = about.attrs["dimension"] / float(sample_size)
         top.set_title(f"{SCHEDULES[exponent]}, $\\gamma = {gamma:.2g}$")
         bottom.set_xlabel(r"initial rate $\tilde\eta(0)$")
-    bar = figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01)
-    bar.set_label(f"{meaning} (capped at {norm.vmax:g})")
+    meaning += f" (capped at {norm.vmax:g})"
+    figure.colorbar(drawn, ax=axes, shrink=0.8, pad=0.01, label=meaning)
     return figure, axes
 
 
 def _reference_lines(panel: Axes, gamma: float) -> None:
     """The paper's dashed lines: c = 1, the cap on the rate, and the best settings' line."""
     limits = panel.get_xlim(), panel.get_ylim()
-    line: dict[str, Any] = {"color": RED, "ls": "--", "lw": 0.8}
+    line: dict[str, Any] = {"color": RED, "gapcolor": "white", "ls": "--", "lw": 0.9}
     panel.axhline(1, **line)
     panel.axvline(2 / gamma, **line)
     if gamma < 1:
-        rates = np.asarray(limits[0])
-        panel.plot(rates, np.log(1 / gamma) / rates, **line)
+        panel.plot(limits[0], np.log(1 / gamma) / np.asarray(limits[0]), **line)
     panel.set(xlim=limits[0], ylim=limits[1])
 
 
@@ -374,14 +373,12 @@ def _term_figure(theory: Dataset, name: str) -> Figure:
     rate, risk = float(at.best_learning_rate), float(at.best_risk)
     panel.plot([rate], [risk], color=RED, marker="o", ms=4, ls="")
     finite = at.term_exponent.values
-    corner: dict[str, Any] = {"xytext": (0.03, 0.04), "ha": "left"}
-    if finite[:, 0].min() <= 0.3:
-        corner = {"xytext": (0.97, 0.04), "ha": "right"}
-    words = f"$a = {rate:.4g}$, $h = {risk:.4g}$"
-    panel.annotate(words, (rate, risk), textcoords="axes fraction", **corner, **POINTER)
+    offset, side = ((-2, -8), "right") if rate > -0.1 else ((0, -18), "center")
+    look: dict[str, Any] = {"textcoords": "offset points", "va": "top", "color": RED}
+    panel.annotate(f"$a = {rate:.4g}$, $h = {risk:.4g}$", (rate, risk), offset, ha=side, **look)
     panel.set(
         xlabel=r"exponent $a$ of $c\,\tilde\eta(0) = \gamma^a$",
-        ylabel=r"exponent of $\gamma$",
+        ylabel=r"exponent $h$ of a term, $\gamma^h$",
         xlim=(-1, 0),
         ylim=(min(0.0, float(finite.min())), min(float(finite.max()), 2.2) * 1.02),
     )
