@@ -77,7 +77,7 @@ def expansion_growth() -> float:
 
 @per(
     mixed_risk_ratio="mean risk of SGD over the diffusion's, for features s z with s^2 = 0 or 2",
-    normal_risk_ratio="the same for normal features",
+    normal_risk_ratio="mean risk of SGD over the diffusion's, for normal features",
 )
 def risk_ratios() -> dict:
     """Exact ratios at the rate 1 and t = 1, Sigma = I, d = 1000, without noise or ground truth."""
