@@ -68,7 +68,7 @@ def on_files(files: Any, config: Any) -> Any:
         "index.md": "---\nhide: [navigation]\n---\n" + _moved(ROOT / "README.md"),
         "configuration.md": _moved(ROOT / "config/README.md"),
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
-        "data.md": data_page(),
+        "data.md": data_page((ROOT / "docs/workflow.md").read_text(encoding="utf-8")),
         "changelog.md": _moved(ROOT / "CHANGELOG.md"),
         "citation.md": _citation(ROOT / "CITATION.cff"),
         "entries.md": "---\nhide: [toc]\nsearch: {exclude: true}\n---\n"

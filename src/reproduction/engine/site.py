@@ -107,9 +107,10 @@ def _table(every: Variables) -> str:
     return "\n".join(rows)
 
 
-def data_page(config: Path = Path("config")) -> str:
-    """Data sets: content, users, and the SHA-256 of each file."""
-    parts = ["# Data sets", DATA]
+def data_page(workflow: str, config: Path = Path("config")) -> str:
+    """Data sets: licences from the guide; content, users, and the SHA-256 of each file."""
+    licences = re.findall(r"^\| table \| licence .+?\n(?=\n)", workflow, re.MULTILINE | re.DOTALL)
+    parts = ["# Data sets", DATA, *licences]
     for data, source in SOURCES.items():
         train, test = source.rows
         used = [
