@@ -138,6 +138,8 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     if built := BUILT.get({"entries.md": "index.md", "index.md": ""}.get(source, source)):
         page.toc.items.clear()
         return _built(built.read_text(encoding="utf-8"), source)
+    if source == "reference.md":
+        _without_methods(page.toc.items)
     folder, _, name = source.rpartition("/")
     if source in ("results.md", "wrong.md", "gallery.md") or folder in ("results", "coverage"):
         content = MARKUP_OR_TEXT.sub(_as_the_ledger, content)
@@ -160,6 +162,13 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 def on_post_page(output: str, **_: Any) -> str:
     """Stop the theme from requesting the repository's number of stars."""
     return output.replace(' data-md-component="source"', "")
+
+
+def _without_methods(contents: list[Any]) -> None:
+    for each in contents:
+        is_class = each.id.rpartition(".")[2][:1].isupper()
+        each.children = [] if is_class else each.children
+        _without_methods(each.children)
 
 
 def _as_the_ledger(found: re.Match[str]) -> str:

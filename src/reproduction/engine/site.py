@@ -26,8 +26,8 @@ Experiments of the same variables share a table. A shard of a simulation,
 `<experiment>/<shard>.nc`, holds the results of its trials before they are summarised."""
 DATA = """Real tables that experiments use; all other data are synthetic. A file is taken from the
 folder that `PRIVREG_DATA` names or from a mirror ([configuration](configuration.md)), and only if
-it has this SHA-256; in text files, line ends do not count. Without it, a [bundled
-table](workflow.md#data) stands in."""
+it has the SHA-256 below; in text files, line ends do not count. Without it, a [bundled
+table](workflow.md#data) stands in. Check a table's licence before you pass it on."""
 TYPES = {"number": "number", "integer": "whole number", "null": "nothing", "string": "text"}
 TYPES |= {"boolean": "true or false", "object": "mapping"}
 LIMITS = {"minimum": "from", "exclusiveMinimum": "above"}

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
+
+import yaml
 
 import privreg
 from privreg.data.sources import SOURCES
@@ -41,6 +43,21 @@ def test_the_reference_documents_every_public_name_once():
     assert not [name for name in names if name[0] == "_" or name in {"Budget", "require_array"}]
 
 
+def test_the_reference_shows_every_method_of_the_estimator():
+    """mkdocstrings shows members of a class that have a docstring and pass its filters."""
+    page = reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8"))
+    assert "::: privreg.PrivateLinearRegression\n\n" in page
+    site = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
+    (options,) = (each["mkdocstrings"] for each in site["plugins"] if "mkdocstrings" in each)
+    options = options["handlers"]["python"]["options"]
+    assert "members" not in options
+    assert options["filters"] == ["!^_"]
+    for of in (privreg.PrivateLinearRegression, privreg.Budget):
+        kinds = (FunctionType, classmethod, property)
+        members = {name: each for name, each in vars(of).items() if isinstance(each, kinds)}
+        assert not [name for name, each in members.items() if name[0] != "_" and not each.__doc__]
+
+
 def test_every_parameter_has_a_meaning_and_limits():
     page = parameters_page(ROOT / "config")
     for key in known_keys():
@@ -63,7 +80,8 @@ def test_docstrings_become_markdown():
 
 
 def test_each_file_of_a_data_set_has_its_digest():
-    page = data_page()
+    page = data_page((ROOT / "docs/workflow.md").read_text(encoding="utf-8"))
+    assert "| MNIST, two digits and all ten | CC BY-SA 3.0 | 12 MB, " in page
     (file,) = SOURCES["california_housing"].files
     assert f"`california_housing/cal_housing.data` | `{file.sha256}`" in page
     assert page.count("\n## ") == len(SOURCES)
