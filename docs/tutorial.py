@@ -72,8 +72,7 @@ print(model.report())
 intervals = model.confidence_intervals(level=0.95)
 design = np.column_stack([size, year, np.ones(rows)])
 coefficients, residual_sum, *_ = np.linalg.lstsq(design, rent, rcond=None)
-variance = residual_sum[0] / (rows - 3)
-errors = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
+errors = np.sqrt(residual_sum[0] / (rows - 3) * np.diag(np.linalg.inv(design.T @ design)))
 
 figure, panels = plt.subplots(1, 2, figsize=(7, 3))
 for panel, at, name, truth in zip(panels, (0, 1), ("size", "year"), (9.0, 2.0), strict=True):
