@@ -6,9 +6,8 @@
 # %% [markdown]
 # # Tutorial: from a question to a private fit
 #
-# The table holds size, year and rent of ten thousand flats. How accurate is a private linear
-# regression, which method is best, and what do the error bars mean? Each build of the site runs
-# this notebook.
+# A table holds size, year and rent of ten thousand flats. How accurate is a private fit, which
+# method is best, and what do the error bars mean? Each build of the site runs this notebook.
 
 # %%
 import tempfile
@@ -31,7 +30,7 @@ epsilons = [0.1, 0.2, 0.5, 1.0, 2.0, 4.0]
 methods = ["least_squares", "huber", "adassp"]
 plans = [plan_run(problem, Budget.approximate(each, 1e-6), methods=methods) for each in epsilons]
 
-figure, axes = plt.subplots(figsize=(6, 3.5))
+figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 for method in methods:
     risks = [
         next(each.predictions[0].excess_risk for each in plan.alternatives if each.name == method)
@@ -40,8 +39,7 @@ for method in methods:
     axes.plot(epsilons, risks, marker="o", label=method)
 axes.set(xscale="log", yscale="log", xlabel="ε at δ = 10⁻⁶", ylabel="predicted excess risk")
 axes.axhline(0.5, color="0.6", linestyle=":", label="predicting the mean")
-axes.legend()
-figure.tight_layout()
+_ = axes.legend()
 
 # %% [markdown]
 # ## A private fit
@@ -74,14 +72,13 @@ design = np.column_stack([size, year, np.ones(rows)])
 coefficients, residual_sum, *_ = np.linalg.lstsq(design, rent, rcond=None)
 errors = np.sqrt(residual_sum[0] / (rows - 3) * np.diag(np.linalg.inv(design.T @ design)))
 
-figure, panels = plt.subplots(1, 2, figsize=(7, 3))
+figure, panels = plt.subplots(1, 2, figsize=(7, 3), layout="constrained")
 for panel, at, name, truth in zip(panels, (0, 1), ("size", "year"), (9.0, 2.0), strict=True):
     panel.errorbar([0], [coefficients[at]], 1.96 * errors[at], fmt="o", capsize=4)
     panel.errorbar([1], [model.coef_[at]], intervals.length[at] / 2, fmt="s", capsize=4)
     panel.axhline(truth, color="0.6", linestyle=":")
     panel.set(title=name, xticks=[0, 1], xticklabels=["not private", "private"], xlim=(-0.5, 1.5))
-panels[0].set_ylabel("coefficient, 95 % interval")
-figure.tight_layout()
+_ = panels[0].set_ylabel("coefficient, 95 % interval")
 
 # %% [markdown]
 # ## Predict, save and load
@@ -118,5 +115,4 @@ landlord = rng.integers(5_000, size=rows)
 print(PrivateLinearRegression(budget, **bounds).fit(flats, rent, groups=landlord).summary())
 
 # %% [markdown]
-# [Your own table](your-own-table.html) continues with CSV and Parquet files, weights, categories
-# and the command line.
+# [Your own table](your-own-table.html) adds files, weights, categories and the command line.
