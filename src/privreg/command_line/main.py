@@ -28,9 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] and words[0] not in (*COMMANDS, "-h", "--help", "--version"):
-        print(
-            f"privreg: the command must be {expected_choice(words[0], COMMANDS)}", file=sys.stderr
-        )
+        expected = expected_choice(words[0], COMMANDS)
+        print(f"privreg: the command must be {expected}", file=sys.stderr)
         return 2
     parser = argparse.ArgumentParser(
         prog="privreg",

@@ -367,7 +367,7 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     right = "shorter but valid only if errors are symmetric given features or independent of them"
     add("--target", f"least_squares, or huber: its intervals are {right} (default least_squares)")
     add("--weight COLUMN", "column of the records' weights, such as survey weights")
-    add("--weight-bound W", "public largest weight, for --weight; larger ones are clipped", float)
+    add("--weight-bound W", "public largest weight; weights are clipped to [0, W]", float)
     add_budget(parser)
     counts = "share of the budget for counting incomplete and clipped records (default 0.01)"
     add("--quality-share SHARE", counts, float)
@@ -442,9 +442,8 @@ def score(options: argparse.Namespace) -> None:
 
 def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
     def line(what: str, value: float, noise: float) -> str:
-        return (
-            f"{what:20}{f'{value:.4g} ± {noise:.2g}' if isfinite(value) else 'hidden by the noise'}"
-        )
+        hidden = "hidden by the noise"
+        return f"{what:20}{f'{value:.4g} ± {noise:.2g}' if isfinite(value) else hidden}"
 
     weighing = []
     if weight is not None:

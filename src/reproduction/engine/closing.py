@@ -28,6 +28,9 @@ def closing(root: str, started: float) -> list[str]:
         if small:
             lines.append("All of it was built at a reduced scale, at which verdicts decide nothing")
         lines.append(f"Page to open: {page}")
+    for path in sorted(Path(root, "claims").glob("*/*.json")):
+        if path.stat().st_mtime >= started:
+            lines.append(f"{json.loads(path.read_bytes())['verdict']:18} {path}")
     if lines:
         origins = sorted(Path(root, "data").glob("*.json"))
         stand_ins = [each.stem for each in origins if json.loads(each.read_bytes())["stand_in"]]
