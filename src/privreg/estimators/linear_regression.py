@@ -113,7 +113,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     feature_bounds : (low, high) or mapping
         Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart. Give two
         numbers for all features, a tuple of two arrays, or a list of pairs. For a frame or a file,
-        map each column to (low, high) or to {"categories": [...]}.
+        map each column to (low, high) or to {"categories": [...]}; other names are refused.
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
