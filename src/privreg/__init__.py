@@ -41,7 +41,8 @@ _HOMES = _homes()
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise AttributeError(f"module 'privreg' has no attribute {name!r}{_nearest(name)}")
+        hint = _import_module("privreg.checks").nearest(name, _HOMES)
+        raise AttributeError(f"module 'privreg' has no attribute {name!r}{hint}")
     home = _HOMES[name]
     try:
         value = _import_module(f"{home}.{name}")
@@ -58,10 +59,3 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*_HOMES, *(name for name in globals() if name.startswith("__"))})
-
-
-def _nearest(name: str) -> str:
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, _HOMES, n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""

@@ -407,10 +407,15 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 def expected_choice(value: Any, choices: Iterable[str]) -> str:
     """End of an error message: the choices, the value found, and a similar choice if any."""
     names = sorted(choices)
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
     found = short(value) if isinstance(value, str) else sort(value)
-    return f"one of {', '.join(map(repr, names)) or 'nothing'}, got {found}{hint}"
+    found += nearest(value, names)
+    return f"one of {', '.join(map(repr, names)) or 'nothing'}, got {found}"
+
+
+def nearest(value: Any, names: Iterable[str], *, cutoff: float = 0.5) -> str:
+    """End of an error message: the most similar name, if any is similar by at least `cutoff`."""
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=cutoff)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def _floats(name: str, value: ArrayLike) -> FloatArray:

@@ -11,10 +11,11 @@ import sys
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from privreg.checks import expected_choice, require_count
+from privreg.checks import expected_choice, nearest, require_count
 from privreg.command_line import tables
 from privreg.command_line.tables import add_budget, adder, as_json, budget_of, shown
 from privreg.version import __version__
@@ -42,8 +43,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         added = commands.add_parser(name, help=summary, description=summary, allow_abbrev=False)
         if words[:1] == [name]:
             add_options(added)
+            # Before the parser asks for required options, one of which may be misspelt.
+            for word in takewhile("--".__ne__, words):
+                key, known = word.partition("=")[0], added._option_string_actions
+                if key.startswith("--") and " " not in key and key not in known:
+                    added.error(f"unrecognized arguments: {key}{nearest(key, known)}")
     options = parser.parse_args(words)
-    _, _, run = COMMANDS[options.command]
 
     def say(text: Any, *_: object, **__: object) -> None:
         print(f"privreg {options.command}: {shown(str(text))}", file=sys.stderr)
@@ -53,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
         try:
-            if text := run(options):
+            if text := COMMANDS[options.command][2](options):
                 print(shown(text, "\n"), flush=True)
         except (ValueError, OSError, ImportError) as error:
             # Notes say what a failed fit has spent.
@@ -154,8 +159,7 @@ def add_predict(parser: argparse.ArgumentParser) -> None:
     add_problem(parser)
     add_budget(parser)
     add, names = adder(parser), list(planning.by_name())
-    listed = f"method to predict: {', '.join(names)}"
-    add("--method METHOD", listed, choices=names, required=True)
+    add("--method METHOD", f"one of {', '.join(names)}", choices=names, required=True)
     add(
         "--set NAME=VALUE",
         "settings of the method, such as steps=20 step_size=0.5 clip_norm=8. one_pass takes "
@@ -183,8 +187,7 @@ def predict(options: argparse.Namespace) -> str:
     if options.json:
         plain = ({**asdict(e), "regime": str(e.regime), "holds": e.holds} for e in found)
         return as_json(list(plain), indent=1)
-    pairs = zip(problems, found, strict=True)
-    return "\n\n".join(_prediction(problem, each) for problem, each in pairs)
+    return "\n\n".join(map(_prediction, problems, found))
 
 
 def _prediction(problem: Any, found: Any) -> str:
@@ -231,9 +234,8 @@ def plan(options: argparse.Namespace) -> str:
     stated = options.rho is not None or options.epsilon is not None
     target = options.target_risk is not None or options.target_length is not None
     if stated == target:
-        got = "a budget and a target" if stated else "none"
         expected = "one of --rho, --epsilon, --target-risk and --target-length must be given"
-        raise ValueError(f"{expected}, got {got}")
+        raise ValueError(f"{expected}, got {'a budget and a target' if stated else 'none'}")
     if target:
         names = ("target_risk", "target_length", "neighbours", "methods")
         given = {name: getattr(options, name) for name in names}

@@ -197,6 +197,8 @@ class _Number(str):
 
 def read_bounds(path: Path) -> dict[str, Any]:
     """Bounds by column from a YAML or JSON file; categories keep their text as written."""
+    if path.is_dir() or not path.exists():
+        raise ValueError(f"--bounds must be a file that exists, got {str(path)!r}")
     kind, data = "JSON" if path.suffix == ".json" else "YAML", path.read_bytes()
     try:
         if kind == "JSON":
@@ -264,6 +266,7 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 # fit, and the files of a fit or a score
 
 NEW = "a new file that can be written"
+WRITTEN = "the budget is written before noise is drawn"
 
 
 class Record(Odometer):
@@ -364,15 +367,13 @@ def add_fit(parser: argparse.ArgumentParser) -> None:
     right = "shorter but valid only if errors are symmetric given features or independent of them"
     add("--target", f"least_squares, or huber: its intervals are {right} (default least_squares)")
     add("--weight COLUMN", "column of the records' weights, such as survey weights")
-    clipped = "Weights are clipped to [0, W]"
-    add("--weight-bound W", f"public largest weight, required with --weight. {clipped}", float)
+    add("--weight-bound W", "public largest weight; weights are clipped to [0, W]", float)
     add_budget(parser)
     counts = "share of the budget for counting incomplete and clipped records (default 0.01)"
     add("--quality-share SHARE", counts, float)
     parser.add_argument("--no-intercept", action="store_true", help="fit no intercept")
     add("--level", "coverage of the intervals (default 0.95)", float)
-    written = "the budget is written before noise is drawn"
-    add("--output FILE", f"new file for the fit as JSON; {written}", Path)
+    add("--output FILE", f"new file for the fit as JSON; {WRITTEN}", Path)
     add("--report FILE", "new file for the report with pictures, as HTML", Path)
     add("--threads", "number of threads that read the table (default 2)", int)
 
@@ -416,8 +417,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
     weighs = "the score of a weighted fit is weighted"
     add("--fit FILE", f"file that `privreg fit --output` wrote; {weighs}", Path, required=True)
     add_budget(parser)
-    written = "the budget is written before noise is drawn"
-    add("--output FILE", f"new file for the score as JSON; {written}", Path)
+    add("--output FILE", f"new file for the score as JSON; {WRITTEN}", Path)
     add("--threads", "number of threads that read the table (default 2)", int)
 
 
@@ -437,8 +437,7 @@ def score(options: argparse.Namespace) -> None:
         privacy = score_statement(found.budget, *found.assumptions)
         stated = privacy_as_json(privacy, delta=options.delta)
         plain = as_json({"score": vars(found.value), "privacy": stated}, indent=2) + "\n"
-        said = _scored(found.value, model._source.weight, privacy)
-        record.finish(said, output=lambda: plain)
+        record.finish(_scored(found.value, model._source.weight, privacy), output=lambda: plain)
 
 
 def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:

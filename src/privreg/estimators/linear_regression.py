@@ -113,7 +113,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     feature_bounds : (low, high) or mapping
         Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart. Give two
         numbers for all features, a tuple of two arrays, or a list of pairs. For a frame or a file,
-        map each column to (low, high) or to {"categories": [...]}.
+        map each column to (low, high) or to {"categories": [...]}; other names are refused.
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
@@ -286,8 +286,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 raise ValueError("y must be given if there is no formula, got None")
             weight = None if sample_weight is None else "(weight)"
             table = _held(X, [*names, weight], y, sample_weight)
-            given: Any = {"weight": weight, "quality_share": quality_share}
-            return self.fit_table(table, label=names[-1], **given)
+            return self.fit_table(table, label=names[-1], weight=weight, quality_share=share)
         features, y = unquoted(lambda: validate_data(found, X, y, **options), beside, X=X, y=y)
         persons = None if groups is None else require_groups(groups, len(y))
         names, p = getattr(found, "feature_names_in_", None), features.shape[1]
@@ -301,8 +300,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found._source = Source(columns, aim, weighing)
         names = [each.name for each in (*columns, aim, weighing) if each is not None]
         if len(set(names)) < len(names):
-            apart = "none of them '(label)' or '(weight)'"
-            raise ValueError(f"X must have columns of different names, {apart}")
+            raise ValueError("X must have columns of different names, none '(label)' or '(weight)'")
         # Transposed block by block, while each is in a cache.
         starts = range(0, max(len(y), 1), 1 << 14)
         blocks = [pa.table([*features[at : at + starts.step].T], names[:p]) for at in starts]
@@ -383,16 +381,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _frame_names(self, X: Any) -> list[str] | None:
         """Columns (features, label) that a formula or a frame with categories needs; else None."""
-        from privreg.estimators.columns import is_categories
+        from privreg.estimators.columns import is_categories, require_names
         from privreg.estimators.tables import frame_columns
 
         bounds: Any = self.feature_bounds
         if (design := self._designed()) is not None:
             return [each.name for each in (*design.columns, design.aim)]
         categories = isinstance(bounds, Mapping) and any(map(is_categories, bounds.values()))
-        names = frame_columns(X) if categories else []
-        if missing := [name for name in names if name not in bounds]:
-            raise ValueError(f"feature_bounds must name every column, got none for {missing[0]!r}")
+        if names := frame_columns(X) if categories else []:
+            require_names("feature_bounds", bounds, names)
         return [*names, "(label)"] if any(is_categories(bounds[name]) for name in names) else None
 
     def _designed(self) -> Design | None:
@@ -417,7 +414,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             aim, used = number_column("label_bounds", label, used[label]), {**used}
             del used[label]
         if isinstance(table, HeldTable):
-            # Bounds may cover a whole schema: take those of the frame's columns.
+            # The features are in the order of the frame's columns.
             used = {name: used[name] for name in table.schema.names if name in used}
         wanted = [*(used if isinstance(used, Mapping) else ()), label]
         source = open_rows(table, wanted if weight is None else [*wanted, weight])

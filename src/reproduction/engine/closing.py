@@ -1,4 +1,4 @@
-"""Last lines of a run: verdicts by paper, stand-ins, the page to open, minutes."""
+"""Last lines of a run: verdicts by paper or claim, stand-ins, the page to open, minutes."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ def closing(root: str, started: float) -> list[str]:
         if small:
             lines.append("All of it was built at a reduced scale, at which verdicts decide nothing")
         lines.append(f"Page to open: {page}")
+    for path in sorted(Path(root, "claims").glob("*/*.json")):
+        if path.stat().st_mtime >= started:
+            lines.append(f"{json.loads(path.read_bytes())['verdict']:18} {path}")
     if lines:
         origins = sorted(Path(root, "data").glob("*.json"))
-        stand_ins = [each.stem for each in origins if json.loads(each.read_bytes())["stand_in"]]
-        if stand_ins:
+        if stand_ins := [e.stem for e in origins if json.loads(e.read_bytes())["stand_in"]]:
             lines.append(f"Stand-ins, not the real tables: {', '.join(stand_ins)}")
         lines.append(f"Took {(time.time() - started) / 60:.1f} minutes")
     return lines

@@ -424,15 +424,13 @@ def summary(book: Book) -> str:
     if not book.statements:
         # The studies make no statement of a paper, in which a slip could be found.
         parts = parts[1:2]
+    stand_ins = sum(each.stand_in for each in book.records)
+    small = sum(each.scale == "quick" for each in book.records)
     left_out = {
         "not as expected": sum(map(is_unexpected, book.records)),
         "with a failed premise": sum(bool(record.broken) for record in book.records),
-        "untested because bundled data stands in for the paper's": sum(
-            record.stand_in for record in book.records
-        ),
-        "at reduced scale, which decides nothing": sum(
-            record.scale == "quick" for record in book.records
-        ),
+        "untested because bundled data stands in for the paper's": stand_ins,
+        "at reduced scale, which decides nothing": small,
     }
     return "; ".join([*parts, *(f"{count} {words}" for words, count in left_out.items() if count)])
 

@@ -75,3 +75,5 @@ def test_what_says_neither_range_nor_categories_is_refused(tmp_path, ending, wri
 def test_what_cannot_be_read_is_refused(tmp_path, text, ending, message):
     with pytest.raises(ValueError, match=message):
         read(tmp_path, text, ending)
+    with pytest.raises(ValueError, match=r"--bounds must be a file that exists, got '.*absent"):
+        read_bounds(tmp_path / "absent.yaml")

@@ -205,6 +205,12 @@ def test_options_are_written_out(capsys):
     assert "unrecognized arguments" in capsys.readouterr().err
 
 
+def test_an_unknown_option_is_told_before_one_that_is_required(capsys):
+    with pytest.raises(SystemExit):
+        main(["fit", "--epsilom=1", "flats.csv"])
+    assert "arguments: --epsilom; did you mean '--epsilon'?" in capsys.readouterr().err
+
+
 def test_a_shells_odd_date_and_back_end_stop_no_command(tmp_path):
     words = ["plan", *PROBLEM, "--rho", "1", "--methods", "adassp", "--figure", "plan.png"]
     odd = {"SOURCE_DATE_EPOCH": "yes", "MPLBACKEND": "module://of_a_notebook"}

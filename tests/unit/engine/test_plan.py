@@ -262,6 +262,10 @@ def test_the_end_of_a_run_tells_verdicts_only_if_they_decide_and_a_slip_once(tmp
         records = [one | {"scale": scale}] * 2
         (tmp_path / "claims.json").write_text(json.dumps({"records": records}))
         assert "\n".join(closing(str(tmp_path), 0.0)).startswith(f"{'x':18} {said}")
+    claim = tmp_path / "claims/x/a.json"
+    claim.parent.mkdir(parents=True)
+    claim.write_text(json.dumps(one))
+    assert f"{'contradicted':18} {claim}" in closing(str(tmp_path), 0.0)
 
 
 def schema():

@@ -89,7 +89,10 @@ NAMES = ("x", "x=b", "y", "size")
         ({"x": {"bounds": (1, 0), "missing": [9]}}, "must have low below high"),
         ({"x": {"bounds": {"categories": ["a", "b"]}, "missing": [9]}}, "must be two numbers"),
         ({"x": {"bounds": (0, 1), "missing": ["NA"]}}, "missing of 'x' must be real numbers"),
-        ({"siz": (0, 1)}, r"a name must be a column of the table \(4 columns\), got 'siz'$"),
+        (
+            {"siz": (0, 1)},
+            r"a column of the table \(4 columns\), got 'siz'; did you mean 'size'\?$",
+        ),
         ({"y": (0, 1)}, "label must not be one of the features"),
         ((0, 1), "feature_bounds must be a mapping"),
     ],
@@ -120,8 +123,11 @@ def test_pairs_and_ends_are_told_apart_whatever_their_number(p):
         declared("bounds", [*pairs, (0.0, 1.0)], p)
 
 
-def test_a_mapping_of_a_whole_schema_names_columns_that_are_not_used():
-    schema = {"x": (0, 1), "y": (0, 2), "other": {"categories": ["a", "b"]}}
-    assert declared("bounds", schema, 2, ["y", "x"]).tolist() == [[0, 2], [0, 1]]
+def test_a_mapping_names_every_column_and_no_other():
+    bounds = {"year": (0, 1), "size": (0, 2)}
+    assert declared("bounds", bounds, 2, ["size", "year"]).tolist() == [[0, 2], [0, 1]]
     with pytest.raises(ValueError, match="must name every column, got none for 'z'"):
-        declared("bounds", schema, 1, ["z"])
+        declared("bounds", bounds, 3, ["z", *bounds])
+    near = r"a name must be a column of the table .*, got 'yaer'; did you mean 'year'\?$"
+    with pytest.raises(ValueError, match=near):
+        declared("bounds", bounds | {"yaer": (0, 1)}, 2, [*bounds])

@@ -83,7 +83,7 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         ({"label_bounds": (0, 1e13)}, r"label_bounds must be .* at most 1e\+12"),
         ({"feature_bounds": ([0] * 2, [1] * 2)}, "feature_bounds must give a low"),
         ({"feature_bounds": (float("nan"), 1)}, "feature_bounds must be"),
-        ({"feature_bounds": {"a": (0, 1)}}, "columns without names"),
+        ({"feature_bounds": {"a": (0, 1)}}, "for unnamed columns"),
         ({"feature_bounds": "private"}, "feature_bounds must be declared as"),
         ({"budget": None}, "budget must be declared"),
         ({"budget": 1.0}, "budget must be a Budget"),
