@@ -113,7 +113,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     feature_bounds : (low, high) or mapping
         Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart. Give two
         numbers for all features, a tuple of two arrays, or a list of pairs. For a frame or a file,
-        map each column to (low, high) or to {"categories": [...]}; other names are refused.
+        map each column to (low, high) or to {"categories": [...]}.
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
@@ -414,7 +414,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             aim, used = number_column("label_bounds", label, used[label]), {**used}
             del used[label]
         if isinstance(table, HeldTable):
-            # The features are in the order of the frame's columns.
+            # Bounds may cover a whole schema: take those of the frame's columns.
             used = {name: used[name] for name in table.schema.names if name in used}
         wanted = [*(used if isinstance(used, Mapping) else ()), label]
         source = open_rows(table, wanted if weight is None else [*wanted, weight])

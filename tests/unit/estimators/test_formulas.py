@@ -248,8 +248,7 @@ def test_names_follow_patsy(frame):
 
 def test_categories_of_a_frame_work_in_fit_as_in_fit_table(frame):
     used = ["size", "city"]
-    bounds = {"feature_bounds": {name: BOUNDS[name] for name in used}}
-    bounds |= {"label_bounds": (0, 6000), "random_state": 1}
+    bounds = {"feature_bounds": BOUNDS, "label_bounds": (0, 6000), "random_state": 1}
     model = PrivateLinearRegression(BUDGET, **bounds).fit(frame[used], frame.rent)
     assert model.feature_names_in_.tolist() == ["size", "city=coast", "city=hill"]
     encoded = pandas.DataFrame(
