@@ -41,7 +41,9 @@ _HOMES = _homes()
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        hint = _import_module("privreg.checks").nearest(name, _HOMES)
+        from difflib import get_close_matches
+
+        hint = "".join(f"; did you mean {each!r}?" for each in get_close_matches(name, _HOMES, n=1))
         raise AttributeError(f"module 'privreg' has no attribute {name!r}{hint}")
     home = _HOMES[name]
     try:
