@@ -412,9 +412,9 @@ def expected_choice(value: Any, choices: Iterable[str]) -> str:
     return f"one of {', '.join(map(repr, names)) or 'nothing'}, got {found}"
 
 
-def nearest(value: Any, names: Iterable[str], *, cutoff: float = 0.5) -> str:
-    """End of an error message: the most similar name, if any is similar by at least `cutoff`."""
-    close = difflib.get_close_matches(str(value), names, n=1, cutoff=cutoff)
+def nearest(value: Any, names: Iterable[str]) -> str:
+    """End of an error message: the most similar name, if any is similar."""
+    close = difflib.get_close_matches(str(value), names, n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

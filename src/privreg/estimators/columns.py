@@ -16,7 +16,6 @@ from privreg.checks import (
     LEAST,
     MOST,
     MOST_COLUMNS,
-    nearest,
     places,
     require_real,
     require_unmasked,
@@ -101,25 +100,24 @@ def declared(
     if isinstance(bounds, Mapping) and bounds and (names is not None or not _is_coded(bounds)):
         if names is None:
             raise ValueError(f"{name} must be (low, high) for unnamed columns, got {short(bounds)}")
-        require_names(name, bounds, names)
+        require_every_column(name, bounds, names)
         return np.array([_pair(f"{name}[{each!r}]", bounds[each], 1)[0] for each in names])
     return _pair(name, bounds, columns)
 
 
-def require_names(name: str, bounds: Mapping[str, Any], columns: Sequence[str]) -> None:
+def require_every_column(name: str, bounds: Mapping[str, Any], columns: Sequence[str]) -> None:
     """Require bounds for each column; a model may use only some columns of a schema."""
     if missing := [column for column in columns if column not in bounds]:
         raise ValueError(f"{name} must name every column, got none for {missing[0]!r}")
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
-    """Require a column's name; errors quote only a similar one: the first line may be a record."""
+    """Require a column's name; errors list no names, since the first line may be a record."""
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
         has = f"({len(available)} columns){' that occurs once' if count else ''}"
-        cause = "" if count else nearest(value, available, cutoff=0.75)
-        if any(each[:1] == "#" or NUMBER.fullmatch(each) for each in available):
-            cause = ": is its first line a header? It holds a number or begins with '#'"
+        odd = any(each[:1] == "#" or NUMBER.fullmatch(each) for each in available)
+        cause = ": is its first line a header? It holds a number or begins with '#'" if odd else ""
         raise ValueError(f"{name} must be a column of the table {has}, got {short(value)}{cause}")
     return str(value)
 

@@ -381,7 +381,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _frame_names(self, X: Any) -> list[str] | None:
         """Columns (features, label) that a formula or a frame with categories needs; else None."""
-        from privreg.estimators.columns import is_categories, require_names
+        from privreg.estimators.columns import is_categories, require_every_column
         from privreg.estimators.tables import frame_columns
 
         bounds: Any = self.feature_bounds
@@ -389,7 +389,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             return [each.name for each in (*design.columns, design.aim)]
         categories = isinstance(bounds, Mapping) and any(map(is_categories, bounds.values()))
         if names := frame_columns(X) if categories else []:
-            require_names("feature_bounds", bounds, names)
+            require_every_column("feature_bounds", bounds, names)
         return [*names, "(label)"] if any(is_categories(bounds[name]) for name in names) else None
 
     def _designed(self) -> Design | None:

@@ -89,10 +89,7 @@ NAMES = ("x", "x=b", "y", "size")
         ({"x": {"bounds": (1, 0), "missing": [9]}}, "must have low below high"),
         ({"x": {"bounds": {"categories": ["a", "b"]}, "missing": [9]}}, "must be two numbers"),
         ({"x": {"bounds": (0, 1), "missing": ["NA"]}}, "missing of 'x' must be real numbers"),
-        (
-            {"siz": (0, 1)},
-            r"a column of the table \(4 columns\), got 'siz'; did you mean 'size'\?$",
-        ),
+        ({"siz": (0, 1)}, r"a name must be a column of the table \(4 columns\), got 'siz'$"),
         ({"y": (0, 1)}, "label must not be one of the features"),
         ((0, 1), "feature_bounds must be a mapping"),
     ],
