@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from numbers import Real
 from typing import Any, NamedTuple, TypeVar
 
@@ -99,7 +100,8 @@ def declared(
     """Bounds (columns, 2) from one pair for all, pairs, two arrays, or a mapping by column name."""
     if isinstance(bounds, Mapping) and bounds and (names is not None or not _is_coded(bounds)):
         if names is None:
-            raise ValueError(f"{name} must be (low, high) for unnamed columns, got {short(bounds)}")
+            several = f" or {columns} pairs for unnamed columns" * (columns > 1)
+            raise ValueError(f"{name} must be (low, high){several}, got {short(bounds)}")
         require_every_column(name, bounds, names)
         return np.array([_pair(f"{name}[{each!r}]", bounds[each], 1)[0] for each in names])
     return _pair(name, bounds, columns)
@@ -108,7 +110,10 @@ def declared(
 def require_every_column(name: str, bounds: Mapping[str, Any], columns: Sequence[str]) -> None:
     """Require bounds for each column; a model may use only some columns of a schema."""
     if missing := [column for column in columns if column not in bounds]:
-        raise ValueError(f"{name} must name every column, got none for {missing[0]!r}")
+        others = (str(each) for each in bounds if each not in columns)
+        near = "".join(get_close_matches(str(missing[0]), others, n=1))
+        found = f"none for {missing[0]!r}" + f" but some for {near!r}" * bool(near)
+        raise ValueError(f"{name} must name every column, got {found}")
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
@@ -139,7 +144,10 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
     narrow = pairs[:, 1] - pairs[:, 0] < LEAST
     if np.any(narrow):
-        found = "({:g}, {:g})".format(*pairs[0]) if len(pairs) == 1 else places(narrow)
+        where = ", ".join(map(str, np.flatnonzero(narrow)[:MOST_COLUMNS]))
+        one = len(pairs) == 1 or not (ends[0].ndim or ends[1].ndim)
+        found = "({:g}, {:g})".format(*pairs[0]) if one else f"other pairs in columns {where}"
+        found += ": write the low end first" * bool(np.any(pairs[:, 0] > pairs[:, 1]))
         raise ValueError(f"{name} must have low below high by at least {LEAST:g}, got {found}")
     return pairs
 
@@ -153,8 +161,9 @@ def _transposed(name: str, bounds: Any, columns: int) -> Any:
         return bounds
     if isinstance(bounds, list) and pairs == len(bounds) == columns:
         return tuple(zip(*bounds, strict=True))
-    expected = f"a list of {columns} pairs [(low, high), ...], or a tuple of lists"
-    raise ValueError(f"{name} must be {expected} ([low, ...], [high, ...]), got {short(bounds)}")
+    several = f"a list of {columns} pairs [(low, high), ...], or a tuple of lists"
+    expected = "(low, high)" if columns == 1 else f"{several} ([low, ...], [high, ...])"
+    raise ValueError(f"{name} must be {expected}, got {short(bounds)}")
 
 
 def _require_present(name: str, values: NDArray[Any]) -> None:
@@ -391,10 +400,9 @@ def _number(text: str) -> float:
 
 def number_column(what: str, name: str, declaration: Any) -> Numbers:
     """Column of numbers, declared by (low, high) or {"bounds": ..., "missing": codes}."""
-    codes = declaration["missing"] if _is_coded(declaration) else ()
-    bounds = declaration["bounds"] if _is_coded(declaration) else declaration
-    low, high = declared(what, bounds, columns=1)[0]
-    return Numbers(name, float(low), float(high), codes)
+    coded = declaration if _is_coded(declaration) else {"bounds": declaration, "missing": ()}
+    low, high = declared(what, coded["bounds"], columns=1)[0].tolist()
+    return Numbers(name, low, high, coded["missing"])
 
 
 def _is_coded(declaration: Any) -> bool:

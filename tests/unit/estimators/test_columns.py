@@ -113,15 +113,31 @@ def test_pairs_and_ends_are_told_apart_whatever_their_number(p):
     assert np.array_equal(declared("bounds", pairs, p), wanted)
     assert np.array_equal(declared("bounds", (lows.tolist(), highs.tolist()), p), wanted)
     assert np.array_equal(declared("bounds", (lows, highs), p), wanted)
+    expected = rf"a list of {p} pairs .*, or a tuple of" if p > 1 else r"must be \(low, high\), got"
     for either in (wanted.tolist(), tuple(pairs), wanted, [lows, highs]):
-        with pytest.raises(ValueError, match=rf"a list of {p} pairs .*, or a tuple of lists"):
+        with pytest.raises(ValueError, match=expected):
             declared("bounds", either, p)
-    with pytest.raises(ValueError, match=rf"a list of {p} pairs"):
+    with pytest.raises(ValueError, match=expected):
         declared("bounds", [*pairs, (0.0, 1.0)], p)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "message"),
+    [
+        ((1, 0), r"got \(1, 0\): write the low end first$"),
+        ((1, 1), r"got \(1, 1\)$"),
+        ([(0, 1), (1, 0), (2, 2)], "got other pairs in columns 1, 2: write the low end first$"),
+    ],
+)
+def test_a_mistake_in_bounds_is_answered_with_what_to_write(bounds, message):
+    with pytest.raises(ValueError, match=message):
+        declared("bounds", bounds, 3)
 
 
 def test_a_mapping_of_a_whole_schema_names_columns_that_are_not_used():
     schema = {"x": (0, 1), "y": (0, 2), "other": {"categories": ["a", "b"]}}
     assert declared("bounds", schema, 2, ["y", "x"]).tolist() == [[0, 2], [0, 1]]
-    with pytest.raises(ValueError, match="must name every column, got none for 'z'"):
-        declared("bounds", schema, 1, ["z"])
+    with pytest.raises(
+        ValueError, match=r"every column, got none for 'ohter' but some for 'other'$"
+    ):
+        declared("bounds", schema, 1, ["ohter"])
