@@ -388,7 +388,7 @@ def fit(options: argparse.Namespace) -> None:
         raise ValueError("--weight and --weight-bound must be given together, got one of them")
     record, given = Record(options), read_bounds(options.bounds)
     if options.formula is None:
-        require_choice("--label", options.label, given)
+        require_choice("--label, a column of the bounds,", options.label, given)
     model = PrivateLinearRegression(
         budget_of(options),
         feature_bounds=given,

@@ -109,6 +109,12 @@ def fit(capsys, rng, tmp_path, monkeypatch):
     return run
 
 
+def test_bounds_without_the_label_are_refused(tmp_path, capsys):
+    (tmp_path / "b.yaml").write_text("size: [1, 2]\n")
+    words = ["fit", "t.csv", "--label=y", f"--bounds={tmp_path}/b.yaml", "--rho=1", "--output=f"]
+    assert "--label, a column of the bounds, must be one of 'size'" in asked(capsys, *words)[2]
+
+
 def test_fit_takes_a_target_and_says_why_intervals_are_infinite(fit):
     out, err, found = fit(400, "--epsilon=0.1")
     assert err.startswith("privreg fit: warning: the fit is not expected to beat")
