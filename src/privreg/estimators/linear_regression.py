@@ -32,6 +32,7 @@ from privreg.checks import (
     require_number,
     require_real,
     require_scale,
+    short,
 )
 from privreg.estimators.columns import Categories, Frame, Numbers, declared, number_column, unquoted
 from privreg.estimators.odometer import DELTA, Odometer, PrivacyStatement
@@ -363,10 +364,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found, share = self._unfitted(quality_share, weights=weight)
         require_count("threads", threads)
         samples = found._opened(table, label, weight, executor)
-        if (
-            not (size := samples.sample_size)
-            and found._budget().neighbours is not Neighbours.ADD_REMOVE
-        ):
+        size, private = samples.sample_size, found._budget().neighbours is Neighbours.ADD_REMOVE
+        if not (size or private):
             raise ValueError("table must have rows, got none")
         held: Any = (samples, None) if executor else samples.hold(most=HELD_NUMBERS)
         (rows, counts), quality = held, None
@@ -552,13 +551,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.outlook import FIT_TARGETS
         from privreg.methods.method import Method
 
-        if (self.budget is None) == (self.epsilon is None):
+        if not isinstance(self.budget, Budget if self.epsilon is None else type(None)):
             raise ValueError(
                 "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
-                f"delta, but not both; got {'neither' if self.budget is None else 'both'}"
+                f"delta, but not both; got {short(self.budget) if self.epsilon is None else 'both'}"
             )
         # A budget for which noise can be drawn, whatever its source.
-        require_scale("budget: rho", require_instance("budget", self._budget(), Budget).rho)
+        require_scale("budget: rho", self._budget().rho)
         require_flag("fit_intercept", self.fit_intercept)
         require_choice("release", self.release, ("last", "all"))
         require_choice("target", self.target, FIT_TARGETS)
@@ -732,7 +731,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     @property
     def rsquared(self) -> float:
-        """R² from released values, at no further privacy cost; an AttributeError if unavailable."""
+        """Noisy R² from released values, at no further cost; an AttributeError if unavailable."""
         from privreg.estimators.report import explained
 
         check_is_fitted(self)
@@ -853,6 +852,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
         interval of level 1 - α excludes 0; it is 1 if all are infinite. This costs no privacy.
+        "(noisy)" marks estimates whose standard error needs fourth moments, which are not released.
         """
         from privreg.estimators import report
 
@@ -865,8 +865,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
         weighs = bound is not None
         variance, share = (np.nan, np.nan) if weighs else report.explained(fit)
-        deviation = float(np.ptp(self.label_bounds_)) / 2 * variance**0.5
-        known = [("Residual std", f"{deviation:.4g}"), ("R-squared", f"{share:.3f}")]
+        std = float(np.ptp(self.label_bounds_)) / 2 * variance**0.5
+        known = [("Residual std", f"{std:.4g} (noisy)"), ("R-squared", f"{share:.3f} (noisy)")]
         facts = (
             ("Method", "weighted " * weighs + self.settings_.name.replace("_", " ")),
             ("Target", target),
@@ -994,10 +994,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     def _names(self) -> list[str]:
         columns, _, _, design, _ = self._source
-        names = (
-            [name for each in columns for name in each.names] if design is None else design.names
-        )
-        intercept = "(intercept)" if design is None else "Intercept"
+        own = [name for each in columns for name in each.names]
+        names, intercept = (own, "(intercept)") if design is None else (design.names, "Intercept")
         return [*names, *([intercept] if self._frame().intercept else [])]
 
 
