@@ -8,15 +8,15 @@ from pkgutil import walk_packages
 from types import ModuleType
 from typing import Any
 
-# Modules whose names with sections in their docstrings are public.
-WHOLE = ("auditing", "models", "noise", "planning", "privacy", "schedules", "spectra", "theory")
+# Modules whose names with sections in their docstrings are public; one line documents a spectrum.
+HOMES = "algorithms.one_pass_dpgd|auditing|models|noise|planning|privacy|schedules|spectra|theory"
 MENTION = re.compile(r"(?<![`\w])`([a-z_.]*\w+)`")
 
 
 def public_names() -> dict[str, str]:
     """Path from which each public name is imported, by the path of its definition.
 
-    Names that `privreg` or a package's `__all__` exports, those of `WHOLE`, what the docstrings of
+    Names that `privreg` or a package's `__all__` exports, those of `HOMES`, what the docstrings of
     these mention, and each class in a signature.
     """
     library = import_module("privreg")
@@ -33,7 +33,8 @@ def public_names() -> dict[str, str]:
         for name in vars(module).get("__all__", ()):
             named[f"{module.__name__}.{name}"] = getattr(module, name)
     for path, value in every.items():
-        if path.split(".")[1] in WHOLE and "\n    ---" in (value.__doc__ or ""):
+        told = "\n    ---" in (value.__doc__ or "") or path.startswith("privreg.spectra")
+        if told and re.match(rf"privreg\.({HOMES})\.", path):
             named[path] = value
     left = [(path, value) for path, value in named.items() if not isinstance(value, ModuleType)]
     found: dict[str, str] = {}
