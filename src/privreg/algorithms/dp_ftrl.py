@@ -254,10 +254,8 @@ def dp_ftrl(
         Source of the noise.
     ridge : float
         Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. Its gradient is not clipped.
-    start : array_like, shape (p,), optional
-        Start θ_0, independent of the data, with entries at most 1e12 in size; 0 by default.
-    times : array_like of int, shape (k,), optional
-        Increasing steps, from 1 to the last, at which iterates are returned; by default the last.
+    start, times
+        As for `full_batch_dpgd`, but `times` holds only the last step by default.
 
     Guarantee
     ---------

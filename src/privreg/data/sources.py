@@ -47,29 +47,15 @@ BUNDLED_DIGITS = "8 x 8 pixels (Alpaydin and Kaynak, UCI optical recognition of 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set and its stand-in.
+    """A data set and its stand-in, a table bundled with scikit-learn without official test rows.
 
-    Attributes
-    ----------
-    name, about : str
-        The name in `privreg.data.NAMES`, and the origin of the data.
-    rows : tuple of int
-        Numbers of training rows and of official test rows.
-    mirrors : tuple of str
-        Base addresses of the files.
-    files : tuple of DataFile
-        Files in the order in which `parse` reads them.
-    parse : callable
-        Takes the source and its files' checked contents by path, and returns the table.
-    stand_in : callable
-        Takes a reason and returns a table bundled with scikit-learn, without official test rows.
-    stand_in_rows : int
+    `parse` takes the source and its files' checked contents by path, and `stand_in` a reason.
     """
 
     name: str
     about: str
-    rows: tuple[int, int]
-    mirrors: tuple[str, ...]
+    rows: tuple[int, int]  # for training, and official test rows
+    mirrors: tuple[str, ...]  # base addresses
     files: tuple[DataFile, ...]
     parse: Callable[[Source, Mapping[str, bytes]], Table]
     stand_in: Callable[[str], Table]
@@ -228,14 +214,7 @@ def extract(archive: bytes) -> bytes:
 
 
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
-    r"""Table of all block groups of California housing.
-
-    .. math::
-
-        x = (\text{income}, \text{age}, \tfrac{\text{rooms}}{\text{households}},
-             \tfrac{\text{bedrooms}}{\text{households}}, \text{population},
-             \tfrac{\text{population}}{\text{households}}, \text{latitude}, \text{longitude}),
-        \qquad y = \text{value} / 10^5
+    """Table of all block groups of California housing; labels are values in units of $100,000.
 
     Source
     ------

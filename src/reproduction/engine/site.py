@@ -147,7 +147,7 @@ def reference_pages(names: Mapping[str, str]) -> dict[str, str]:
     left = dict(sorted(names.items(), key=lambda each: (each[1].count("."), each[1])))
     for topic, homes in TOPICS.items():
         address = f"reference/{topic.lower().replace(' ', '-')}.md"
-        index += [f"## [{topic}]({address})", "| name | |\n|---|---|"]
+        index += [f"## [{topic}]({address})", "| name | what it is |\n|---|---|"]
         parts = [f"# {topic}"]
         for home in [each for each in left if re.match(rf"privreg\.({homes})\.", each)]:
             path = left.pop(home)
