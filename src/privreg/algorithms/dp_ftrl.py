@@ -80,10 +80,8 @@ class FTRLMechanism(Immutable):
         from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
     clip_norm : float
         Clipping norm G, from 1e-12 to 1e12; or `inf`, which clips nothing and gives no privacy.
-    sample_size : int
-        Number n of records, which is public.
-    epochs : int
-        Number of passes over the records.
+    sample_size, epochs : int
+        Number n of records, which is public, and number of passes over them.
     batch_size : int
         Number m of records per step. The last step of an epoch may have fewer; its sum is also
         divided by m. `decoder` must have epochs × ⌈n/m⌉ steps.
@@ -210,7 +208,6 @@ class FTRLRun:
     clipped_fraction : Diagnostic of float
         Share of all gradients that were clipped; it is not private.
     mechanism : FTRLMechanism
-        Mechanism of the run.
     """
 
     iterates: FloatArray

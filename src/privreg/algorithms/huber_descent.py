@@ -83,11 +83,9 @@ def huber_descent(
     blank adds 0 to every sum and enters no count. To sums of gradients, a row of `WeightedSamples`
     adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃ γ; other sums treat it like any row.
 
-    Source
-    ------
-    Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private sandwich
-    variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual scales and
-    the averaging of the final steps are ours.
+    Source: Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private
+    sandwich variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual
+    scales and the averaging of the final steps are ours.
     """
     shares = SplitBudget(budget, rng)
     records = Records(

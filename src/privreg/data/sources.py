@@ -67,13 +67,9 @@ class Source:
 
 
 def mnist(source: Source, contents: Mapping[str, bytes]) -> Table:
-    r"""Table of all images of 1 or 7: first the training images, then the official test images.
+    """Table of all images of 1 (label 1) or 7 (label -1): training images, then test images.
 
-    .. math:: y = +1 \text{ for the digit } 1,\qquad y = -1 \text{ for the digit } 7
-
-    Source
-    ------
-    bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
+    Source: bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
     """
     images, digits, test = read_images(source, contents)
     chosen = np.isin(digits, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
@@ -142,9 +138,7 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
 def cifar10(source: Source, contents: Mapping[str, bytes]) -> Table:
     """Table of all images of CIFAR-10: the five training batches, then the official test batch.
 
-    Source
-    ------
-    choquettechoo2024, Section 4 and Figure 4.
+    Source: choquettechoo2024, Section 4 and Figure 4.
     """
     parts = [
         read_batch(content, name) for name, content in _members(contents[source.files[0].path])
@@ -216,9 +210,7 @@ def extract(archive: bytes) -> bytes:
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
     """Table of all block groups of California housing; labels are values in units of $100,000.
 
-    Source
-    ------
-    Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
+    Source: Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
     bombari2025, Section 7.
     """
     (file,) = source.files

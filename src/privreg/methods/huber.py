@@ -522,10 +522,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.
     - Thinness is the edge of the first matrix's noise over the matrix's smallest eigenvalue. Beyond
       `MOST_THINNESS`, a warning says that simulated errors were up to 1.5 times the predicted ones.
-
-    Source
-    ------
-    Derived as above; docs/prediction.md has the simulations.
+    Source: Derived as above; docs/prediction.md has the simulations.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")
