@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File
+from public import public_names
 
 ROOT = Path(__file__).parents[2]
 MARKUP_OR_TEXT = re.compile(
@@ -39,7 +40,7 @@ for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTIL
 # Guides for users come first in a search; lists made from sources come last.
 BOOST: dict[str, float] = {"glossary.md": 4, "results": 2, "coverage": 0.5, "entries": 0.3}
 BOOST |= dict.fromkeys(("your-own-table.md", "private-intervals.md", "comparison.md"), 2)
-BOOST |= dict.fromkeys(("reference.md", "notation.md", "contributing.md"), 0.3)
+BOOST |= dict.fromkeys(("reference.md", "reference", "notation.md", "contributing.md"), 0.3)
 BOOST |= dict.fromkeys(("variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))
@@ -61,7 +62,7 @@ def on_files(files: Any, config: Any) -> Any:
     from reproduction.engine.page import TEMPLATES
     from reproduction.engine.plan import Plan
     from reproduction.engine.results_docs import coverage_page, drawn_pages, overview, paper_page
-    from reproduction.engine.site import data_page, parameters_page, reference_page, variables_page
+    from reproduction.engine.site import data_page, parameters_page, reference_pages, variables_page
 
     plan = Plan(ROOT / "config")
     pages = {
@@ -76,8 +77,8 @@ def on_files(files: Any, config: Any) -> Any:
         "results.md": overview([*plan.ledgers.values()]),
         "parameters.md": parameters_page(),
         "variables.md": variables_page(),
-        "reference.md": reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8")),
     }
+    pages |= reference_pages(public_names())
     pages |= drawn_pages([*plan.ledgers.values()], plan.described(*plan.ledgers))
     for paper, ledger in plan.ledgers.items():
         pages[f"results/{paper}.md"] = paper_page(ledger, plan.described(paper)[paper])
@@ -138,8 +139,6 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     if built := BUILT.get({"entries.md": "index.md", "index.md": ""}.get(source, source)):
         page.toc.items.clear()
         return _built(built.read_text(encoding="utf-8"), source)
-    if source == "reference.md":
-        _without_methods(page.toc.items)
     folder, _, name = source.rpartition("/")
     if source in ("results.md", "wrong.md", "gallery.md") or folder in ("results", "coverage"):
         content = MARKUP_OR_TEXT.sub(_as_the_ledger, content)
@@ -162,13 +161,6 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 def on_post_page(output: str, **_: Any) -> str:
     """Stop the theme from requesting the repository's number of stars."""
     return output.replace(' data-md-component="source"', "")
-
-
-def _without_methods(contents: list[Any]) -> None:
-    for each in contents:
-        is_class = each.id.rpartition(".")[2][:1].isupper()
-        each.children = [] if is_class else each.children
-        _without_methods(each.children)
 
 
 def _as_the_ledger(found: re.Match[str]) -> str:

@@ -68,6 +68,11 @@ def neighbouring_tables(
     column. `record` is the index of any row of the record. `groups` has each row's person; by
     default every row is a record.
 
+    Raises
+    ------
+    ValueError
+        If `replacement` is missing under replace-one, or given under another relation.
+
     Examples
     --------
     >>> pair = neighbouring_tables(np.eye(3), [1.0, 2.0, 3.0], record=1, neighbours="add-remove")
@@ -202,6 +207,16 @@ def audit(
     neighbours : Neighbours, optional
         Neighbouring relation of the two data sets; `share` refuses a budget for another relation.
 
+    Returns
+    -------
+    PrivacyLoss
+        Lower bounds on μ and ρ, and on ε at each δ.
+
+    Raises
+    ------
+    ValueError
+        If the outputs differ in shape or are fewer than 20 on each data set.
+
     Examples
     --------
     >>> rng = np.random.Generator(np.random.SFC64(1))
@@ -279,7 +294,7 @@ def audit_mechanism(
         Number of runs on each data set, at least 20. Sampling error lowers the bound by a share of
         about 12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng, direction, confidence, neighbours
-        Generator for all runs, and the arguments of `audit`.
+        Generator for all runs, and the arguments of `audit`, which also states result and errors.
 
     Examples
     --------

@@ -106,7 +106,6 @@ class Plan:
     Attributes
     ----------
     problems : tuple of Problem
-        The stated problems.
     budget : Budget
         Budget that each alternative spends.
     alternatives : tuple of Alternative
@@ -202,6 +201,16 @@ def plan_run(
     intervals : bool
         True if the fit must release the values that its intervals need.
 
+    Returns
+    -------
+    Plan
+        Each method's best settings, the best first. An excess risk is half a mean squared error.
+
+    Raises
+    ------
+    ValueError
+        If an argument is of the wrong kind, or no method covers the budget's relation.
+
     Examples
     --------
     >>> problem = Problem(10_000, np.ones(10), signal=1.0, label_noise_std=1.0)
@@ -263,8 +272,7 @@ def least_budget(
     """Find the least zCDP budget that meets a target for every stated problem, and its plan.
 
     Predictions are accurate to 10 %, so they must meet the target divided by 1.1. The ρ of the
-    plan's `budget` is accurate to 3 %. If ρ = 1e-12 meets the target, the verdict says so. If ρ =
-    1e9 does not, the sample is too small, and an error is raised.
+    plan's `budget` is accurate to 3 %. If ρ = 1e-12 meets the target, the verdict says so.
 
     Parameters
     ----------
@@ -276,6 +284,16 @@ def least_budget(
         Largest allowed length of a 95 % interval, more than 0.
     neighbours : Neighbours
         Neighbouring relation of the budget.
+
+    Returns
+    -------
+    Plan
+        Plan at the least budget, which is its `budget`.
+
+    Raises
+    ------
+    ValueError
+        If not exactly one target is given, or if the sample is too small for it even at ρ = 1e9.
 
     Examples
     --------

@@ -142,9 +142,7 @@ def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivit
 def largest_epsilon(delta: float) -> float:
     r"""Largest ε at which the conversion `to_approximate` certifies `adassp` as (ε, δ)-DP.
 
-    .. math:: 6 \left(L - \sqrt{\tfrac23 L \ln(1/\delta)}\right),\qquad L = \ln(6/\delta)
-
-    This ε solves ε = ρ + 2√(ρ ln(1/δ)) with ρ = ε² / (6 L).
+    This ε solves ε = ρ + 2√(ρ ln(1/δ)) with ρ = ε² / (6 ln(6/δ)).
     """
     log_term = np.log(6) - np.log(delta)
     return float(6 * (log_term - np.sqrt(2 * log_term * -np.log(delta) / 3)))
@@ -252,9 +250,7 @@ def adassp_zcdp(
     machine arithmetic (`privreg.noise.exact`). In that case a record adds terms of norm at most 2⁴⁰
     units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; j moves by at most 2²⁰.
 
-    Source
-    ------
-    Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
+    Source: Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
     if rng is None:
         return _exact_fit(samples, bounds, budget, ridge_failure)

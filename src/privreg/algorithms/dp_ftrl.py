@@ -80,10 +80,8 @@ class FTRLMechanism(Immutable):
         from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
     clip_norm : float
         Clipping norm G, from 1e-12 to 1e12; or `inf`, which clips nothing and gives no privacy.
-    sample_size : int
-        Number n of records, which is public.
-    epochs : int
-        Number of passes over the records.
+    sample_size, epochs : int
+        Number n of records, which is public, and number of passes over them.
     batch_size : int
         Number m of records per step. The last step of an epoch may have fewer; its sum is also
         divided by m. `decoder` must have epochs × ⌈n/m⌉ steps.
@@ -210,7 +208,6 @@ class FTRLRun:
     clipped_fraction : Diagnostic of float
         Share of all gradients that were clipped; it is not private.
     mechanism : FTRLMechanism
-        Mechanism of the run.
     """
 
     iterates: FloatArray
@@ -254,10 +251,8 @@ def dp_ftrl(
         Source of the noise.
     ridge : float
         Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. Its gradient is not clipped.
-    start : array_like, shape (p,), optional
-        Start θ_0, independent of the data, with entries at most 1e12 in size; 0 by default.
-    times : array_like of int, shape (k,), optional
-        Increasing steps, from 1 to the last, at which iterates are returned; by default the last.
+    start, times
+        As for `full_batch_dpgd`, but `times` holds only the last step by default.
 
     Guarantee
     ---------

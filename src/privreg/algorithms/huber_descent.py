@@ -83,11 +83,9 @@ def huber_descent(
     blank adds 0 to every sum and enters no count. To sums of gradients, a row of `WeightedSamples`
     adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃ γ; other sums treat it like any row.
 
-    Source
-    ------
-    Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private sandwich
-    variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual scales and
-    the averaging of the final steps are ours.
+    Source: Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private
+    sandwich variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual
+    scales and the averaging of the final steps are ours.
     """
     shares = SplitBudget(budget, rng)
     records = Records(
@@ -101,27 +99,7 @@ def huber_descent(
 class HuberSettings(StartSettings):
     """Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
 
-    Parameters
-    ----------
-    clip_width : float
-        Clip width w in units of the residual scale, from 1e-3 to 1e3: about 1 if privacy noise
-        dominates, larger if sampling error dominates.
-    warm_up_steps : int
-        Number of full-length steps; after each, the residual scale is estimated again.
-    final_steps : int
-        Number K of averaged steps; step k has size 1/k. These steps get the rest of ρ.
-    gram_rounds : int
-        Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
-        reduces noise in directions of small variance.
-    norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ, in (0, 1): for row lengths, the Gram matrix, residual scales, warm-up steps,
-        and the traces of A and B. With an intercept, half of `norm_share` is for the mean row.
-    moment_share : float
-        Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
-        it is 0, intervals assume that errors are independent of the features.
-    common_width : bool
-        If True, residuals are clipped to γ/√p, and whitened rows z are shortened to √p. If False, a
-        row's residual is clipped to γ/‖z‖. Neither rule applies to records of several rows.
+    `PrivateHuber` documents each field.
     """
 
     end: ClassVar[str] = "final"

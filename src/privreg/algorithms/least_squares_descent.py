@@ -254,11 +254,8 @@ def least_squares_descent(
     A person's record has one q, the length of the summed gradient, and one weight
     min(1, R²/Σ‖z‖²) for all its rows. A blank record adds 0 to every sum and enters no count. Rows
     of `WeightedSamples` are treated like other rows; a row of weight 0 is blank.
-
-    Source
-    ------
-    Bias-aware intervals: Armstrong and Kolesár (2018). The clip from a private histogram, the
-    products q and the steps are ours.
+    Source: Bias-aware intervals: Armstrong and Kolesár (2018). The clip from a private histogram,
+    the products q and the steps are ours.
     """
     shares = SplitBudget(budget, rng)
     widths = {"common_width": True, "clips_weighted": True}

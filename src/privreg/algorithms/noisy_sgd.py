@@ -190,8 +190,7 @@ def simulate_noisy_sgd(
     ------
     lin2025, Algorithm 1, and section 5, which does not say whether clipping includes the penalty.
     """
-    descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
-    return _run(records, None, *descent)
+    return _run(records, None, initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
 
 
 def run_noisy_sgd(
@@ -206,20 +205,19 @@ def run_noisy_sgd(
     ridge: float = 0.0,
     rng: np.random.Generator,
 ) -> NoisySGDRuns:
-    """One-pass noisy SGD on given records in their order; otherwise as :func:`simulate_noisy_sgd`.
+    """One-pass noisy SGD on given records in their order; otherwise as `simulate_noisy_sgd`.
 
     Parameters
     ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
+    features, labels : array_like, shapes (n, d) and (n,)
     records : LinearRecords
         Law for which the population risk is computed; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for :func:`simulate_noisy_sgd`. With a norm `inf`, rows need length 0 or 1e-50 to 1e50.
+        As for `simulate_noisy_sgd`. With a norm `inf`, rows need length 0 or 1e-50 to 1e50.
 
     Guarantee
     ---------
-    As for :func:`simulate_noisy_sgd`; no guarantee without clipping.
+    As for `simulate_noisy_sgd`; no guarantee without clipping.
     """
     descent = (initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng)
     return _run(records, (features, labels), *descent)
@@ -268,9 +266,7 @@ class NoisySGDRuns(Rebuilt):
         Parameters
         ----------
         setting : (int, int), optional
-            Indices of the noise scale and of the clipping norm; optional if there is one of each.
-            Refused if another setting was released before, if this one has no noise, or if any
-            setting of the run has no clipping.
+            Indices of the noise scale and of the clipping norm, as for `FullBatchIterates.release`.
         neighbours : Neighbours
             Neighbouring relation, replace-one or zero-out.
         """

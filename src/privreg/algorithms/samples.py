@@ -297,12 +297,7 @@ class WeightedSamples(ArraySamples):
 
 
 def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
-    r"""Square roots of weights relative to their bound W; each root depends on its record alone.
-
-    .. math:: \sqrt{\mathrm{clip}(w, 0, W)/W}
-
-    Weights below 1e-30 W count as 0.
-    """
+    """Roots √w̃ of `WeightedSamples`, each of its record alone; weights below 1e-30 W count as 0."""
     shares = np.clip(np.asarray(weights, dtype=float), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))
 
@@ -327,9 +322,7 @@ def clipped_gradient_sum(
     rounding error of p + 4 units in the last place. The guarantee is for exact sums; the returned
     sum is rounded.
 
-    Source
-    ------
-    brown2024, Algorithm 1 line 3 and section 2.5.
+    Source: brown2024, Algorithm 1 line 3 and section 2.5.
     """
     theta, bounds = np.asarray(parameters, dtype=float), np.asarray(clip_norm, dtype=float)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -319,7 +319,6 @@ class ShapedRun:
     largest_clip_norm : float
         Largest ψ used, a function of the iterates and of public rows.
     mechanism : ShapedMechanism
-        Mechanism of the run.
     """
 
     average: FloatArray
@@ -537,10 +536,7 @@ def public_residual_scale(
     .. math:: l = \sqrt{\frac2m\sum_{i\le m}(\tilde y_i - \tilde x_i^\top w)^2}
 
     l² estimates 2 (‖w - w*‖²_H + σ²), with feature covariance H and label noise of deviation σ.
-
-    Source
-    ------
-    anon2024, Algorithm 2, Option 1.
+    Source: anon2024, Algorithm 2, Option 1.
     """
     return ResidualClip(1.0, features, labels).clip_norm(parameters)
 
@@ -568,11 +564,9 @@ def private_residual_scale(
     The estimate is (ε, δ)-DP for replacing one of these rows, if no other computation uses them. At
     most one group's mean moves to another bin, which changes two shares by 1/g each.
 
-    Source
-    ------
-    anon2024, Algorithm 2, Option 2, after Karwa and Vadhan (2017), Lemma 2.3. As printed, lines 9
-    to 12 add noise only to shares below the threshold and drop those above. This would return an
-    almost empty bin without privacy. Here the noisy share is compared, as in the lemma.
+    Source: anon2024, Algorithm 2, Option 2, after Karwa and Vadhan (2017), Lemma 2.3. As printed,
+    lines 9 to 12 add noise only to shares below the threshold and drop those above. This would
+    return an almost empty bin without privacy. Here the noisy share is compared, as in the lemma.
     """
     rows, values = checked_data(features, labels, shape=(None, None))
     point = require_array("parameters", parameters, shape=(rows.shape[1],))
@@ -621,9 +615,7 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
     ---------
     All calls together are (ε, δ)-DP by advanced composition, for ε below about 4 ln(2/δ).
 
-    Source
-    ------
-    anon2024, Theorem 4.1.
+    Source: anon2024, Theorem 4.1.
     """
     largest = 4 * np.log(2 / delta)
     share = float(epsilon / np.sqrt(2 * calls * largest))

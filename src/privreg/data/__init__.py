@@ -54,6 +54,11 @@ def load(
         If true, a table bundled with scikit-learn may replace a data set that no mirror delivers.
         The table's `stand_in` is then true, and `stand_in_reason` says why.
 
+    Returns
+    -------
+    Table
+        Features (n, p) and labels (n,), with the source and the checksums.
+
     Warns
     -----
     StandInWarning

@@ -47,29 +47,15 @@ BUNDLED_DIGITS = "8 x 8 pixels (Alpaydin and Kaynak, UCI optical recognition of 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set and its stand-in.
+    """A data set and its stand-in, a table bundled with scikit-learn without official test rows.
 
-    Attributes
-    ----------
-    name, about : str
-        The name in `privreg.data.NAMES`, and the origin of the data.
-    rows : tuple of int
-        Numbers of training rows and of official test rows.
-    mirrors : tuple of str
-        Base addresses of the files.
-    files : tuple of DataFile
-        Files in the order in which `parse` reads them.
-    parse : callable
-        Takes the source and its files' checked contents by path, and returns the table.
-    stand_in : callable
-        Takes a reason and returns a table bundled with scikit-learn, without official test rows.
-    stand_in_rows : int
+    `parse` takes the source and its files' checked contents by path, and `stand_in` a reason.
     """
 
     name: str
     about: str
-    rows: tuple[int, int]
-    mirrors: tuple[str, ...]
+    rows: tuple[int, int]  # for training, and official test rows
+    mirrors: tuple[str, ...]  # base addresses
     files: tuple[DataFile, ...]
     parse: Callable[[Source, Mapping[str, bytes]], Table]
     stand_in: Callable[[str], Table]
@@ -81,13 +67,9 @@ class Source:
 
 
 def mnist(source: Source, contents: Mapping[str, bytes]) -> Table:
-    r"""Table of all images of 1 or 7: first the training images, then the official test images.
+    """Table of all images of 1 (label 1) or 7 (label -1): training images, then test images.
 
-    .. math:: y = +1 \text{ for the digit } 1,\qquad y = -1 \text{ for the digit } 7
-
-    Source
-    ------
-    bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
+    Source: bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
     """
     images, digits, test = read_images(source, contents)
     chosen = np.isin(digits, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
@@ -156,9 +138,7 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
 def cifar10(source: Source, contents: Mapping[str, bytes]) -> Table:
     """Table of all images of CIFAR-10: the five training batches, then the official test batch.
 
-    Source
-    ------
-    choquettechoo2024, Section 4 and Figure 4.
+    Source: choquettechoo2024, Section 4 and Figure 4.
     """
     parts = [
         read_batch(content, name) for name, content in _members(contents[source.files[0].path])
@@ -228,18 +208,9 @@ def extract(archive: bytes) -> bytes:
 
 
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
-    r"""Table of all block groups of California housing.
+    """Table of all block groups of California housing; labels are values in units of $100,000.
 
-    .. math::
-
-        x = (\text{income}, \text{age}, \tfrac{\text{rooms}}{\text{households}},
-             \tfrac{\text{bedrooms}}{\text{households}}, \text{population},
-             \tfrac{\text{population}}{\text{households}}, \text{latitude}, \text{longitude}),
-        \qquad y = \text{value} / 10^5
-
-    Source
-    ------
-    Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
+    Source: Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
     bombari2025, Section 7.
     """
     (file,) = source.files

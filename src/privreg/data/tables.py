@@ -124,10 +124,7 @@ def split(
     normalisation share the others. Without test rows, all three come from one shuffled pool. For
     one state of `rng`, a smaller training set is the start of a larger one, so sizes can be
     compared on common rows.
-
-    Source
-    ------
-    bombari2025, Section 7; validation on MNIST's official test images is our choice.
+    Source: bombari2025, Section 7; validation on MNIST's official test images is our choice.
     """
     pool, test = require_rows(
         table.name,

@@ -253,8 +253,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Fit and spend the whole budget; a failed fit leaves the object unchanged.
 
-        Rows with missing values are refused. Under zero-out, an incomplete record of `fit_table`
-        counts as blank. Without an intercept, so does a row of zeros if all bounds include 0.
+        Under zero-out, an incomplete record of `fit_table` counts as blank. Without an intercept,
+        so does a row of zeros if all bounds include 0.
 
         Parameters
         ----------
@@ -269,6 +269,15 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
             As in `fit_table`, but for clipped records alone. A person with any clipped row counts.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            If a value is missing, a setting or bound is wrong, or the odometer's limit is exceeded.
         """
         import pyarrow as pa
 
@@ -353,6 +362,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             Workers that replace the threads, such as `get_executor()` of a Dask client. They read
             and sum the parts of the table (row groups or CSV files). They must find the files under
             the same paths and have this version of the library.
+
+        Raises
+        ------
+        ValueError
+            If a column is missing or of another type, and as for `fit`.
 
         Guarantee
         ---------
@@ -615,7 +629,13 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     # Results: functions of released values and of public ones.
 
     def predict(self, X: Any) -> FloatArray:
-        """Predicted labels, shape (n,), for features of shape (n, p)."""
+        """Predicted labels, shape (n,), for features of shape (n, p), in the units of the label.
+
+        Raises
+        ------
+        NotFittedError, ValueError
+            Before a fit, and for missing values or columns other than the fit's.
+        """
         check_is_fitted(self)
         features = self._rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -624,8 +644,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
-        A single row has no R² and is refused. So are labels too large for double precision. With a
-        formula, y is the column on its left side, by default from X. See `private_score`.
+        With a formula, y is the column on its left side, by default from X. See `private_score`.
+
+        Raises
+        ------
+        ValueError
+            For a single row, which has no R², and for labels too large for double precision.
         """
         from privreg.estimators.tables import open_frame
 
@@ -650,6 +674,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Predictions and labels are clipped to the label's bounds. Incomplete records are ignored,
         and records are weighted as in the fit. X is an array, a frame, a path or a `Table`. If X
         lacks a column for the label or the weights, give y or `sample_weight`, of shape (n,).
+
+        Returns
+        -------
+        Release of TableScore
+            The error is in squared units of the label; an error or R² hidden by noise is NaN.
         """
         import pyarrow as pa
 
@@ -754,6 +783,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         target : {"population", "empirical"}
             The coefficients of the population, or of a fit to these records without noise.
             `least_squares_intervals` and `population_intervals` state the assumptions.
+
+        Returns
+        -------
+        NamedIntervals
+            Ends in units of the label per unit of each feature, shape (p + 1,) with an intercept.
         """
         from privreg.estimators.report import NamedIntervals
 
@@ -893,8 +927,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Mean predictions and intervals for new observations, at public rows as in `intervals_at`.
 
         They have no further privacy cost. `to_frame()` has the columns of statsmodels'
-        `summary_frame`. The fit must be unweighted least squares without groups, since other fits
-        release no distribution of residuals.
+        `summary_frame`.
+
+        Raises
+        ------
+        ValueError
+            If the fit has weights or groups, or its method releases no distribution of residuals.
 
         Notes
         -----

@@ -153,8 +153,11 @@ class Odometer(OneProcess):
     def add(self, fit: Any) -> None:
         """Count a fit: an estimator, PrivacyStatement, Release or file of `privreg fit --output`.
 
-        A fit is refused if it is seeded, exceeds the limit, or differs from earlier fits in
-        relation or unit. Under a limit stated as (ε, δ), all fits or none must be Gaussian DP.
+        Raises
+        ------
+        ValueError
+            If the fit is seeded, exceeds the limit, or differs from earlier fits in relation or
+            unit. Under a limit stated as (ε, δ), all fits or none must be Gaussian DP.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):

@@ -160,10 +160,7 @@ def new_observations(
     prediction. It is not the coverage at a stated x. The last factor, for the rows' own part in
     θ_H, comes from least squares. The counted share must exceed ℓ by one deviation of its noise.
     Within a bin, log q is taken as uniform, which adds coverage in a tail.
-
-    Source
-    ------
-    Ours; normalised conformal prediction divides scores by a length, too (Lei et al. 2018).
+    Source: Ours; normalised conformal prediction divides scores by a length, too (Lei et al. 2018).
     """
     p, n = fit.parameters.size, fit.sample_size
     points = np.ascontiguousarray(rows)

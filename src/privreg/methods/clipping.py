@@ -352,10 +352,7 @@ def sampling_inflation(
 
     for clips w, (settings, rows). Without clipping the ratio is 1/(1 - κ). It is `inf` if rows are
     too few for a solution.
-
-    Source
-    ------
-    El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
+    Source: El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
     other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (len(widths),))
     if ratio < 1e-12:

@@ -35,10 +35,8 @@ class CorrelatedNoise(Method):
     ----------
     batch_size : int
         Number of rows in a step, at least 1.
-    step_size : float
-        Step size η.
-    clip_norm : float
-        Norm to which gradients are clipped.
+    step_size, clip_norm : float
+        Step size η, and norm to which gradients are clipped.
     damping : float
         Damping ν of the noise's correlation, in [0, 1]; 1 gives independent noise.
 

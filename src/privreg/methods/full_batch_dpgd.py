@@ -58,10 +58,8 @@ class FullBatchDPGD(Method):
     ----------
     steps : int
         Number of steps T, at least 1.
-    step_size : float
-        Step size η.
-    clip_norm : float
-        Norm γ to which gradients are clipped.
+    step_size, clip_norm : float
+        Step size η, and norm γ to which gradients are clipped.
 
     Guarantee
     ---------

@@ -422,15 +422,22 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     clip_width : float
         Clip width in units of the residual scale, in [1e-3, 1e3]. Values near 1 suit a run in which
         privacy noise dominates; wider clips suit dominant sampling error.
-    warm_up_steps, final_steps, gram_rounds : int
-        Numbers of warm-up steps, of final steps, and of private estimates of the Gram matrix.
+    warm_up_steps : int
+        Number of full-length steps; after each, the residual scale is estimated again.
+    final_steps : int
+        Number K of averaged steps; step k has size 1/k. These steps get the rest of ρ.
+    gram_rounds : int
+        Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
+        reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
-        Shares of ρ in (0, 1) for row lengths, Gram matrices, residual scales, warm-up and means.
+        Shares of ρ, in (0, 1): for row lengths, the Gram matrix, residual scales, warm-up steps,
+        and the traces of A and B. With an intercept, half of `norm_share` is for the mean row.
     moment_share : float
-        Share of ρ in [0, 1) for the curvature and second moment of clipped gradients. If it is 0,
-        intervals assume that errors are independent of the features.
+        Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
+        it is 0, intervals assume that errors are independent of the features.
     common_width : bool
-        If true, all residuals are clipped at one width, and long rows are shortened instead.
+        If True, residuals are clipped to γ/√p, and whitened rows z are shortened to √p. If False, a
+        row's residual is clipped to γ/‖z‖. Neither rule applies to records of several rows.
 
     Guarantee
     ---------
@@ -515,10 +522,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.
     - Thinness is the edge of the first matrix's noise over the matrix's smallest eigenvalue. Beyond
       `MOST_THINNESS`, a warning says that simulated errors were up to 1.5 times the predicted ones.
-
-    Source
-    ------
-    Derived as above; docs/prediction.md has the simulations.
+    Source: Derived as above; docs/prediction.md has the simulations.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")

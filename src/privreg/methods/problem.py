@@ -431,10 +431,7 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
     edge is below 2, that is if κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only
     rows with unclipped gradients, a share s, have curvature. With κ/s in place of κ, the rule asks
     for an edge of at most 1.77, that is κ/s ≤ 0.11. Beyond, predictions were off by over 10 %.
-
-    Source
-    ------
-    Marčenko and Pastur (1967) for the edge; docs/prediction.md has the simulations.
+    Source: Marčenko and Pastur (1967) for the edge; docs/prediction.md has the simulations.
     """
     ratio = problem.dimension / problem.sample_size
     if ratio <= MOST_RATIO and ratio / max(unclipped, 1e-3) <= MOST_RATIO_WHOLE:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -190,16 +190,9 @@ class TreeNoise(NoiseStream):
     endless. Source: anon2024, Algorithm 3, with steps counted from 1; choquettechoo2024, Table 3.
     """
 
-    def __init__(
-        self,
-        dimension: int,
-        *,
-        rng: np.random.Generator,
-        std: float = 1.0,
-        steps: int | None = None,
-    ) -> None:
-        super().__init__(dimension, rng=rng, std=std, steps=steps)
-        self._nodes: dict[int, FloatArray] = {}
+    @cached_property
+    def _nodes(self) -> dict[int, FloatArray]:
+        return {}
 
     def _fill(self, block: FloatArray) -> None:
         for row, count in enumerate(range(self.count + 1, self.count + len(block) + 1)):

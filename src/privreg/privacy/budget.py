@@ -72,11 +72,9 @@ def shared_sample_size(
 def sum_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> FloatArray:
-    r"""ℓ2 sensitivity of a sum of vectors with norms at most b; divide by n for a mean.
+    """ℓ2 sensitivity of a sum of vectors with norms at most b; divide by n for a mean.
 
-    .. math:: \Delta = 2b \text{ (replace-one)}, \qquad \Delta = b \text{ (add-remove, zero-out)}
-
-    Source: brown2024, Claim A.5 (replace-one).
+    It is 2b under replace-one (brown2024, Claim A.5), and b under the other relations.
     """
     return _change(bound, 2.0, Neighbours(neighbours))
 
@@ -84,15 +82,11 @@ def sum_sensitivity(
 def gram_sensitivity(
     bound: ArrayLike, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
 ) -> FloatArray:
-    r"""ℓ2 sensitivity of a sum of terms with norms at most b and inner products at least 0.
+    """ℓ2 sensitivity of a sum of terms with norms at most b and inner products at least 0.
 
-    .. math::
-        \Delta = \sqrt2\, b \text{ (replace-one)}, \qquad
-        \Delta = b \text{ (add-remove, zero-out)}
-
-    Such terms are matrices xxᵀ in the Frobenius norm, or one-hot counts of a histogram. Since
-    inner products are at least 0, ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, gives
-    the add-remove case.
+    It is √2 b under replace-one, and b under the other relations. Such terms are matrices xxᵀ in
+    the Frobenius norm, or one-hot counts of a histogram. Since inner products are at least 0,
+    ‖u - v‖² is at most ‖u‖² + ‖v‖². Wang (2018), Algorithm 2, gives the add-remove case.
     """
     return _change(bound, np.sqrt(2.0), Neighbours(neighbours))
 
@@ -432,7 +426,17 @@ class Budget:
     def approximate(
         cls, epsilon: float, delta: float, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE
     ) -> Budget:
-        """Largest zCDP budget that implies (ε, δ)-DP by `to_approximate_tight`, for δ in (0, 1).
+        """Largest zCDP budget that implies (ε, δ)-DP by `to_approximate_tight`.
+
+        Returns
+        -------
+        Budget
+            Budget with this ρ; `gaussian` finds the larger ρ of purely Gaussian mechanisms.
+
+        Raises
+        ------
+        ValueError
+            If ε is not in [1e-12, 1e12] or δ not in (0, 1), or if the relation is unknown.
 
         Guarantee
         ---------

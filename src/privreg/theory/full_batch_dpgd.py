@@ -50,10 +50,8 @@ class GradientDescentLaw(Immutable):
         Eigenvalues w of Σ, at least 0.
     eigenvectors : array_like, shape (p, p)
         Eigenvectors of Σ as orthonormal columns; the identity for a diagonal Σ.
-    minimiser : array_like, shape (p,)
-        θ̂.
-    start : array_like, shape (p,)
-        θ_0.
+    minimiser, start : array_like, shape (p,)
+        θ̂ and θ_0.
     step_size : float
         η, more than 0.
     gradient_noise_std : float

@@ -81,10 +81,8 @@ def sgd_risk(
         w* in the eigenbasis; the start is 0.
     label_noise_std : float
         Standard deviation σ_ζ of the label noise; may be 0.
-    step_size : float
-        η.
-    sample_size : int
-        N.
+    step_size, sample_size : float and int
+        η and N.
 
     Source
     ------
@@ -476,16 +474,10 @@ def general_bound(
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (d,)
-        Eigenvalues λ of H, non-increasing.
-    target : array_like, shape (d,)
-        w* in the eigenbasis; the start is 0.
+    eigenvalues, target, sample_size, step_size
+        As in `sgd_risk`; the eigenvalues λ are non-increasing.
     covariance : array_like, shape (d,)
         Diagonal of Σ in the eigenbasis.
-    sample_size : int
-        N.
-    step_size : float
-        η.
     noise_multiplier, clip_norm, label_noise_std : float
         τ, ψ (the paper's ψ_max) and σ_ζ; each may be 0.
 

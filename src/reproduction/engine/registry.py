@@ -36,11 +36,6 @@ def known_papers() -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in pkgutil.iter_modules(folder) if entry.ispkg))
 
 
-def known_keys() -> tuple[str, ...]:
-    """Citation keys, and the key of the studies."""
-    return (*known_papers(), STUDIES)
-
-
 def package(key: str) -> str:
     """Package that holds the recipes and figures of a paper or of the studies."""
     return f"reproduction.{STUDIES}" if key == STUDIES else f"reproduction.papers.{key}"

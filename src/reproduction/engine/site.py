@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from privreg.data.sources import SOURCES
@@ -32,6 +31,22 @@ TYPES = {"number": "number", "integer": "whole number", "null": "nothing", "stri
 TYPES |= {"boolean": "true or false", "object": "mapping"}
 LIMITS = {"minimum": "from", "exclusiveMinimum": "above"}
 LIMITS |= {"maximum": "to", "exclusiveMaximum": "below"}
+# Modules of each page of the reference; the first that matches decides.
+TOPICS = {
+    "Fit a table": "estimators.(linear_regression|tables)",
+    "Budgets and releases": "privacy|estimators.odometer",
+    "Plan and predict": "planning|methods.problem|estimators.outlook",
+    "Methods": "methods",
+    "Intervals": "inference|estimators.report",
+    "Audits": "auditing",
+    "Algorithms": "algorithms",
+    "Noise": "noise",
+    "Models and schedules": "checks|models|schedules|spectra",
+    "Theory of correlated noise": "theory.(correlated_noise|shaped_noise)",
+    "Theory of noisy SGD": "theory.noisy_sgd",
+    "Theory of gradient descent": "theory",
+    "Data sets": "data",
+}
 HEAD = "| parameter | what it is | accepts | at the paper's scale |\n|---|---|---|---|"
 
 
@@ -39,8 +54,7 @@ def parameters_page(config: Path = Path("config")) -> str:
     """Parameters of every experiment: meaning, accepted values, value; as Markdown."""
     parts = [
         "# Parameters of the experiments",
-        "Keys of `experiments.<name>.parameters`. [Configuration](configuration.md) says how to "
-        "change them.",
+        "Keys of `experiments.<name>.parameters`, which a [configuration](configuration.md) sets.",
     ]
     for key, block in read_configuration(config).blocks.items():
         parts.append(f"## {key}")
@@ -55,8 +69,7 @@ def parameters_page(config: Path = Path("config")) -> str:
                 for about in [_resolved(stated, fields)]
             ]
             trials = f" {experiment.trials:,} trials." if experiment.trials else ""
-            parts.append(f"### {key}/{name}")
-            parts.append(f"{_cell(model.__doc__ or '').strip()}{trials}")
+            parts += [f"### {key}/{name}", f"{_cell(model.__doc__ or '').strip()}{trials}"]
             parts += ["\n".join([HEAD, *rows])] if rows else []
     return "\n\n".join(parts) + "\n"
 
@@ -128,29 +141,26 @@ def data_page(workflow: str, config: Path = Path("config")) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def reference_page(names: str) -> str:
-    """Directives that document each public name, in the sections of the page of examples."""
-    # Nothing of the workflow depends on which names the library shows.
-    privreg = import_module("privreg")
-    parts = ["# Public names", "Each has [an example that runs](names.md)."]
-    public = {name: getattr(privreg, name) for name in dir(privreg) if name[0] != "_"}
-    modules = {name: found for name, found in public.items() if isinstance(found, ModuleType)}
-    left = public.keys() - modules.keys()
-    for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", names, re.MULTILINE | re.DOTALL):
-        here = sorted(name for name in left if re.search(rf"\b{name}\b", text))
-        left -= set(here)
-        if here:
-            parts += [f"## {title}", *(f"::: privreg.{name}" for name in here)]
-    parts += ["## Modules", "Their functions have short names, so that they are shown as they are."]
-    for found in modules.values():
-        if not hasattr(found, "__path__"):
-            own = [
-                name
-                for name, value in vars(found).items()
-                if name[0] != "_" and getattr(value, "__module__", None) == found.__name__
-            ]
-            parts.append(f"::: {found.__name__}\n    options: {{members: [{', '.join(own)}]}}")
-    return "\n\n".join(parts) + "\n"
+def reference_pages(names: Mapping[str, str]) -> dict[str, str]:
+    """Index of public names, and a page for each topic; `names` maps definitions to imports."""
+    index, pages = ["# Public names", "Names without a dot are those of `privreg`."], {}
+    left = dict(sorted(names.items(), key=lambda each: (each[1].count("."), each[1])))
+    for topic, homes in TOPICS.items():
+        address = f"reference/{topic.lower().replace(' ', '-')}.md"
+        index += [f"## [{topic}]({address})", "| name | what it is |\n|---|---|"]
+        parts = [f"# {topic}"]
+        for home in [each for each in left if re.match(rf"privreg\.({homes})\.", each)]:
+            path = left.pop(home)
+            module, _, name = path.rpartition(".")
+            parts += [] if f"## {module}" in parts else [f"## {module}"]
+            parts.append(f"::: {path}")
+            value = getattr(import_module(module), name)
+            about = as_markdown(value.__doc__) if callable(value) else f"{value}"
+            anchors = "".join(f'<a id="{each}"></a>' for each in sorted({path, home}))
+            link = f"[`{path.removeprefix('privreg.')}`][{path}]"
+            index[-1] += f"\n| {anchors}{link} | {_cell(about.splitlines()[0])} |"
+        pages[address] = "\n\n".join(parts) + "\n"
+    return {"reference.md": "\n\n".join(index) + "\n", **pages}
 
 
 def as_markdown(docstring: str) -> str:

@@ -9,7 +9,7 @@ import yaml
 
 from reproduction.engine.ledger import read_ledger
 from reproduction.engine.page import typeset
-from reproduction.engine.registry import known_keys
+from reproduction.engine.registry import STUDIES, known_papers
 
 CONFIG = Path(__file__).parents[3] / "config"
 NOTED = re.compile(r'<span class="f" data-as="([^"]*)">')
@@ -68,7 +68,7 @@ def test_markup_in_a_text_is_escaped() -> None:
     assert written(typeset(text)) == text
 
 
-@pytest.mark.parametrize("key", known_keys())
+@pytest.mark.parametrize("key", [*known_papers(), STUDIES])
 def test_every_text_of_the_ledger_can_be_had_back_as_it_is_written(key: str) -> None:
     ledger = read_ledger(CONFIG / "claims" / key, key)
     block = CONFIG / ("studies.yaml" if key == "studies" else f"papers/{key}.yaml")

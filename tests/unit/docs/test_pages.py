@@ -10,7 +10,7 @@ import pytest
 
 from reproduction.engine.code import SOURCE
 from reproduction.engine.config import Config, Experiment
-from reproduction.engine.registry import Recipe, known_keys, known_papers, recipes
+from reproduction.engine.registry import STUDIES, Recipe, known_papers, recipes
 
 ROOT = Path(__file__).parents[3]
 OWN = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "config/README.md")
@@ -55,7 +55,7 @@ def test_notation_names_every_paper_and_only_names_that_are_used():
 
 def test_parameters_with_a_paper_s_letter_have_a_name_of_ours():
     # One letter says what it means in one paper only.
-    for paper in known_keys():
+    for paper in [*known_papers(), STUDIES]:
         for recipe in recipes(paper):
             for field in Recipe(paper, recipe).module.Parameters.model_fields:
                 assert len(field) > 2, f"{paper}.{recipe}.{field}"

@@ -2,51 +2,77 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 from types import FunctionType, ModuleType
 
+import pytest
 import yaml
 
 import privreg
 from privreg.data.sources import SOURCES
-from reproduction.engine.registry import Recipe, known_keys, recipes
+from reproduction.engine.registry import STUDIES, Recipe, known_papers, recipes
 from reproduction.engine.site import (
     as_markdown,
     data_page,
     parameters_page,
-    reference_page,
+    reference_pages,
 )
 
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_reference_documents_every_public_name_once():
-    page = reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8"))
-    listed = re.findall(r"^::: ([\w.]+)", page, re.MULTILINE)
+@pytest.fixture(scope="module")
+def found():
+    """Public names as the site finds them: paths of import by paths of definition."""
+    path = ROOT / "docs/site/public.py"
+    spec = importlib.util.spec_from_file_location("public", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.public_names()
+
+
+def test_the_reference_documents_every_public_name_once(found):
+    index, *pages = reference_pages(found).values()
+    listed = re.findall(r"^::: ([\w.]+)", "\n".join(pages), re.MULTILINE)
+    assert sorted(listed) == sorted(found.values())
     assert len(listed) == len(set(listed))
-    modules = {
-        name: getattr(privreg, name)
-        for name in privreg._HOMES
-        if isinstance(getattr(privreg, name), ModuleType)
+    exported = {
+        f"privreg.{name}"
+        for name in privreg._HOMES.keys() - {"__version__"}
+        if not isinstance(getattr(privreg, name), ModuleType)
     }
+    exported |= {f"privreg.data.{name}" for name in privreg.data.__all__}
+    assert exported <= set(listed)
+    # Each has a link, and the anchors of its import and of its definition.
+    assert re.findall(r"\]\[([\w.]+)\]", index) == listed
+    assert set(re.findall(r'<a id="([\w.]+)">', index)) == {*found, *listed}
+
+
+def test_the_reference_documents_the_types_and_functions_that_public_names_mention(found):
     wanted = {
-        f"privreg.{name}" for name in privreg._HOMES.keys() - modules.keys() - {"__version__"}
+        "estimators.odometer.PrivacyStatement",
+        "estimators.outlook.problem_in_bounds",
+        # Two other modules have a class of this name.
+        "estimators.tables.Table",
+        "estimators.tables.TableQuality",
+        "privacy.budget.to_approximate_tight",
+        "theory.one_pass_dpgd.deterministic_equivalent.Solution",
     }
-    wanted |= {each.__name__ for each in modules.values() if not hasattr(each, "__path__")}
-    assert wanted == set(listed)
-    members = re.findall(r"members: \[(.*)\]", page)
-    assert len(members) == page.count("options:")
-    names = ", ".join(members).split(", ")
-    assert {"audit_mechanism", "solve", "step_shape"} <= set(names)
-    # Neither what is private nor what a module imports.
-    assert not [name for name in names if name[0] == "_" or name in {"Budget", "require_array"}]
+    assert {f"privreg.{name}" for name in wanted} <= set(found.values())
+    # Neither private names, nor imports, nor functions without sections that no docstring mentions.
+    for name in ("theory.one_pass_dpgd.volterra._checked", "planning.Problem", "planning.by_name"):
+        assert f"privreg.{name}" not in found.values()
+
+
+def test_the_site_has_each_page_of_the_reference(found):
+    site = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert re.findall(r"reference[\w/-]*\.md", site) == [*reference_pages(found)]
 
 
 def test_the_reference_shows_every_method_of_the_estimator():
     """mkdocstrings shows members of a class that have a docstring and pass its filters."""
-    page = reference_page((ROOT / "docs/names.md").read_text(encoding="utf-8"))
-    assert "::: privreg.PrivateLinearRegression\n\n" in page
     site = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), yaml.BaseLoader)
     (options,) = (each["mkdocstrings"] for each in site["plugins"] if "mkdocstrings" in each)
     options = options["handlers"]["python"]["options"]
@@ -60,7 +86,7 @@ def test_the_reference_shows_every_method_of_the_estimator():
 
 def test_every_parameter_has_a_meaning_and_limits():
     page = parameters_page(ROOT / "config")
-    for key in known_keys():
+    for key in [*known_papers(), STUDIES]:
         for recipe in recipes(key):
             for field in Recipe(key, recipe).module.Parameters.model_fields:
                 assert f"| `{field}` |" in page, f"{key}/{recipe}: {field}"

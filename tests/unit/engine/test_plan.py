@@ -14,7 +14,7 @@ from reproduction.engine.closing import closing
 from reproduction.engine.config import Config, Paper, merge
 from reproduction.engine.parameters import ConfigError
 from reproduction.engine.plan import Plan, looked_for_in
-from reproduction.engine.registry import known_keys, known_papers
+from reproduction.engine.registry import STUDIES, known_papers
 from reproduction.engine.yaml_files import read_mapping
 
 CONFIG = Path(__file__).parents[3] / "config"
@@ -275,7 +275,7 @@ def schema():
         each.pop("required", None)  # files are merged, so that each may hold a part
     keys = {key: whole["properties"][key] for key in ("seed", "scale", "results", "data")}
     keys["papers"] = {"type": "array", "items": {"enum": [*known_papers()]}, "uniqueItems": True}
-    keys |= {key: {"$ref": "#/$defs/Paper"} for key in known_keys()}
+    keys |= {key: {"$ref": "#/$defs/Paper"} for key in [*known_papers(), STUDIES]}
     text = '{"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object"'
     for part, found in {"properties": keys, "$defs": whole["$defs"]}.items():
         lines = ",\n".join(f'"{key}": {json.dumps(value)}' for key, value in found.items())

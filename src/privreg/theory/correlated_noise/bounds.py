@@ -162,8 +162,7 @@ def universal_lower_bound(
     eigenvalues, step_size, label_noise_std
         λ, η and ζ as in `stationary_lower_bound`.
     noise_multiplier, clip_norm : float
-        z = :math:`1/\sqrt{2\rho}`, the noise's standard deviation divided by its sensitivity γG;
-        and G, the largest change of a gradient by one record. Both may be 0.
+        z = :math:`1/\sqrt{2\rho}` and G as in `stationary.least_private_excess_risk`.
 
     Source
     ------

@@ -343,10 +343,7 @@ class Population(Immutable):
 def estimated_population(rows: FloatArray, labels: FloatArray) -> Population:
     r"""Law of records, estimated by least squares from (n, d) features and labels; not private.
 
-    .. math::
-        \hat\Sigma = \tfrac1n\sum_k a_ka_k^\top, \qquad
-        \hat x = \arg\min_x \sum_k (a_k^\top x - b_k)^2, \qquad
-        \hat\zeta^2 = \tfrac1{n-d}\sum_k (a_k^\top\hat x - b_k)^2
+    The variance of the label noise is the sum of squared residuals divided by n - d.
     """
     n, d = rows.shape
     if n <= d:

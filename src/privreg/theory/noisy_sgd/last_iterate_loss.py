@@ -53,8 +53,7 @@ def fixed_order_divergence(
 
     Parameters
     ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
+    features, labels : array_like, shapes (n, d) and (n,)
         Features and labels are in the order of use, one record per step. Records, start and
         replacements are at most 1e12 in size.
     initial : array_like, shape (d,)
@@ -139,7 +138,7 @@ def shuffled_hidden_state_loss(
         \frac1{\alpha-1}\ln\Big(\frac{n-k}n
         + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
 
-    with the divergence D of :func:`hidden_state_divergence`. "reconstruction" follows the recursion
+    with the divergence D of `hidden_state_divergence`. "reconstruction" follows the recursion
     of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for
     Gaussian noise and steps that contract by the factor L = 1 - ηλ; it is never the larger one.
 

@@ -103,8 +103,7 @@ def release_loss(
 
     Parameters
     ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
+    features, labels : array_like, shapes (n, d) and (n,)
         Records, one per step, at most 1e12 in size.
     record : int
         Index of the replaced record, in [0, n).
@@ -137,9 +136,7 @@ def release_loss(
 
     Guarantee
     ---------
-    None: an approximation that rests on a conjecture, for one pair of records, not a bound over all
-    neighbouring data sets. The diffusion's variance includes sampling noise of the other
-    records, which an adversary may know.
+    None: an approximation that rests on a conjecture, for one pair of records (see the module).
 
     Examples
     --------
@@ -267,7 +264,7 @@ def average_divergence(
 ) -> float:
     r"""Divergence between the averages of J iterates of two runs that differ in one record.
 
-    Parameters, range and the value `inf` are as for :func:`last_iterate_divergence`, with `times`
+    Parameters, range and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
     With "exact", an iterate before the differing step has the covariance
@@ -297,7 +294,7 @@ def iterates_divergence(
 ) -> float:
     r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
 
-    Parameters, range and the value `inf` are as for :func:`last_iterate_divergence`, with `times`
+    Parameters, range and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
     By the Markov property only the last iterate Y before the differing step and the first iterate Z

@@ -194,8 +194,7 @@ def candidate_records(
 
     Parameters
     ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
+    features, labels : array_like, shapes (n, d) and (n,)
     references : array_like, shape (r, d) or (d,)
         Points z at which gradients are computed, in the same basis as the features. Features,
         labels and points are at most 1e12 in size.
@@ -229,8 +228,7 @@ def pair_gradient_gap(
 
     Parameters
     ----------
-    features : array_like, shape (n, d)
-    labels : array_like, shape (n,)
+    features, labels : array_like, shapes (n, d) and (n,)
     reference : array_like, shape (..., d)
         Points z, in the same basis as the features. All points together cost one matrix product.
         Features, labels and points are at most 1e12 in size.
