@@ -9,6 +9,7 @@ import posixpath
 import re
 import sys
 import tomllib
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def on_files(files: Any, config: Any) -> Any:
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
         "data.md": data_page((ROOT / "docs/workflow.md").read_text(encoding="utf-8")),
         "changelog.md": _moved(ROOT / "CHANGELOG.md"),
-        "citation.md": _citation(ROOT / "CITATION.cff"),
+        "citation.md": _citation(ROOT / "CITATION.cff", ROOT / "paper/paper.bib", plan.ledgers),
         "entries.md": "---\nhide: [toc]\nsearch: {exclude: true}\n---\n"
         "# All entries\n\n`make` builds this page.\n",
         "results.md": overview([*plan.ledgers.values()]),
@@ -208,8 +209,10 @@ def _mathml(found: re.Match[str]) -> str:
     return convert(html.unescape(found[2]).strip(), display=display)
 
 
-def _citation(file: Path) -> str:
-    about = yaml.safe_load(file.read_text(encoding="utf-8"))
+def _citation(software: Path, bibliography: Path, papers: Container[str]) -> str:
+    about = yaml.safe_load(software.read_text(encoding="utf-8"))
+    found = re.findall(r"^(@\w+\{(\w+),\n.*?^\})\n", bibliography.read_text("utf-8"), re.M | re.S)
+    entries = "\n".join(entry for entry, key in found if key in papers)
     names = ("given-names", "family-names", "name")
     people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
     authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
@@ -224,7 +227,11 @@ def _citation(file: Path) -> str:
   url = {{{about["repository-code"]}}}}}
 ```
 
-Also cite [each paper](results.md#papers) that you use.
+Also cite [each paper](results.md#papers) that you use:
+
+```bibtex
+{entries}
+```
 """
 
 
