@@ -153,6 +153,10 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
     coverage = r'(?<=href=")([./]*)(?:coverage/(\w+)\.html)?#([\w-]+)(?=")'
     content = re.sub(coverage, to_entry, content)
+    # A term or an error with an anchor links to itself.
+    content = re.sub(
+        r'(<a id="([\w-]+)")></a>(<strong>.*?</strong>)', r'\1 href="#\2">\3</a>', content
+    )
     if folder == "coverage":
         for path in (RESULTS / f"entries/{Path(name).stem}").glob("*.html"):
             link = f'<a href="../entries/{path.parent.name}/{path.name}">{path.stem}</a>'
