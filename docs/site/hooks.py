@@ -126,9 +126,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any
     # The README is also read elsewhere; its links must be absolute.
     markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
     markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
-    picture = r'<picture>.*?srcset="(.*?)".*?<img src="(.*?)"(.*?)>.*?</picture>'
-    both = r'<img src="\2#only-light"\3> <img src="\1#only-dark"\3>'
-    markdown = re.sub(picture, both, markdown, flags=re.DOTALL)
+    picture = r'<picture>.*?<img src="(.*?)"(.*?)>.*?</picture>'
+    # On a dark page the style inverts the light picture, as it does all others.
+    markdown = re.sub(picture, r'<img src="\1"\2>', markdown, flags=re.DOTALL)
     repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)"
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]*)\)", repository, markdown)
 
