@@ -9,6 +9,7 @@ import posixpath
 import re
 import sys
 import tomllib
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +72,7 @@ def on_files(files: Any, config: Any) -> Any:
         "contributing.md": _moved(ROOT / "CONTRIBUTING.md"),
         "data.md": data_page((ROOT / "docs/workflow.md").read_text(encoding="utf-8")),
         "changelog.md": _moved(ROOT / "CHANGELOG.md"),
-        "citation.md": _citation(ROOT / "CITATION.cff"),
+        "citation.md": _citation(ROOT / "CITATION.cff", ROOT / "paper/paper.bib", plan.ledgers),
         "entries.md": "---\nhide: [toc]\nsearch: {exclude: true}\n---\n"
         "# All entries\n\n`make` builds this page.\n",
         "results.md": overview([*plan.ledgers.values()]),
@@ -126,9 +127,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any, **_: Any
     # The README is also read elsewhere; its links must be absolute.
     markdown = re.sub(rf"\]\({re.escape(config.site_url)}([\w/-]+)\.html", r"](\1.md", markdown)
     markdown = re.sub(r"https://raw\.\S+/docs/", "", markdown)
-    picture = r'<picture>.*?srcset="(.*?)".*?<img src="(.*?)"(.*?)>.*?</picture>'
-    both = r'<img src="\2#only-light"\3> <img src="\1#only-dark"\3>'
-    markdown = re.sub(picture, both, markdown, flags=re.DOTALL)
+    picture = r'<picture>.*?<img src="(.*?)"(.*?)>.*?</picture>'
+    # On a dark page the style inverts the light picture, as it does all others.
+    markdown = re.sub(picture, r'<img src="\1"\2>', markdown, flags=re.DOTALL)
     repository = rf"[\1]({config.repo_url}/blob/HEAD/\2)"
     return re.sub(r"\[([^\]]+)\]\(\.\./([^)]*)\)", repository, markdown)
 
@@ -151,6 +152,10 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
 
     coverage = r'(?<=href=")([./]*)(?:coverage/(\w+)\.html)?#([\w-]+)(?=")'
     content = re.sub(coverage, to_entry, content)
+    # A term or an error with an anchor links to itself.
+    content = re.sub(
+        r'(<a id="([\w-]+)")></a>(<strong>.*?</strong>)', r'\1 href="#\2">\3</a>', content
+    )
     if folder == "coverage":
         for path in (RESULTS / f"entries/{Path(name).stem}").glob("*.html"):
             link = f'<a href="../entries/{path.parent.name}/{path.name}">{path.stem}</a>'
@@ -200,8 +205,10 @@ def _mathml(found: re.Match[str]) -> str:
     return convert(html.unescape(found[2]).strip(), display=display)
 
 
-def _citation(file: Path) -> str:
-    about = yaml.safe_load(file.read_text(encoding="utf-8"))
+def _citation(software: Path, bibliography: Path, papers: Container[str]) -> str:
+    about = yaml.safe_load(software.read_text(encoding="utf-8"))
+    found = re.findall(r"^(@\w+\{(\w+),\n.*?^\})\n", bibliography.read_text("utf-8"), re.M | re.S)
+    entries = "\n".join(entry for entry, key in found if key in papers)
     names = ("given-names", "family-names", "name")
     people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
     authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
@@ -216,7 +223,11 @@ def _citation(file: Path) -> str:
   url = {{{about["repository-code"]}}}}}
 ```
 
-Also cite [each paper](results.md#papers) that you use.
+Also cite [each paper](results.md#papers) that you use:
+
+```bibtex
+{entries}
+```
 """
 
 

@@ -47,9 +47,12 @@ def test_codemeta_says_the_same(citation):
 def test_it_names_every_paper_as_the_code_does(citation):
     named = {reference["title"]: reference for reference in citation["references"]}
     assert len(named) == len(citation["references"]) == len(KEYS)
+    bibliography = " ".join((ROOT / "paper/paper.bib").read_text().split())
     for key in KEYS:
         paper = import_module(f"reproduction.papers.{key}").CITATION
         reference = named[paper.title]
+        entry = bibliography.partition(f"{{{key}, ")[2].partition("} }")[0]
+        assert f" title = {{{paper.title}}}, year = {{{paper.year}}}" in entry
         assert reference["year"] == paper.year
         identifiers = [found["value"] for found in reference.get("identifiers", [])]
         assert identifiers == ([f"arXiv:{paper.arxiv}"] if paper.arxiv else [])

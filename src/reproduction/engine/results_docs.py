@@ -23,7 +23,10 @@ FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (
 def overview(ledgers: Sequence[Ledger]) -> str:
     """The site's first page of results."""
     found = {f"[{each.paper}](results/{each.paper}.md)": _statements(each) for each in ledgers}
-    return _written("results.md", ledgers=ledgers, counts=_counts_by("paper", found))
+    counted = [tally((one.expect, one.slip) for one in each).total() for each in found.values()]
+    return _written(
+        "results.md", ledgers=ledgers, counts=_counts_by("paper", found), counted=sum(counted)
+    )
 
 
 def drawn_pages(ledgers: Sequence[Ledger], drawings: Mapping[str, Any]) -> dict[str, str]:

@@ -135,7 +135,9 @@ def data_page(workflow: str, config: Path = Path("config")) -> str:
         parts += [
             f"## {data}",
             f"{source.about}. {train:,} rows for training, {test:,} for testing. "
+            f"{source.stand_in_rows:,} rows in the stand-in. "
             f"Used by {', '.join(used) or 'no experiment as configured'}.",
+            f"Mirrors: {', '.join(f'<{mirror}>' for mirror in source.mirrors)}",
             "\n".join(["| file | SHA-256 |\n|---|---|", *rows]),
         ]
     return "\n\n".join(parts) + "\n"
