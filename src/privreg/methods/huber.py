@@ -178,6 +178,8 @@ class Outcome:
     scale_noise: float  # noise of the residual histogram's largest count / the count
     excursion: float  # largest residual variance on the way / the variance at the start
     arrival: float  # residual variance before the final steps / label noise variance
+    # Squared error of a whitened coordinate there, in the same unit, shrunk as least squares does.
+    arrived: FloatArray
     whitening: Whitening
 
 
@@ -216,6 +218,11 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         squared_bias, variance = (bias**2 @ weights) * signal, private @ weights
         total = sigma**2 + whitened.quadratic(finite(squared_bias + variance))
         path.append(float(rows.weights @ total))
+        if step == settings.warm_up_steps:
+            moved, noisy = (1 - bias) @ weights, private @ weights
+            square = float(rows.total(moved**2 * signal + noisy))
+            kept = max(1 - p * float(np.max(step_nodes) * noise) ** 2 / square, 0.0)
+            arrived = (1 - kept * moved) ** 2 * signal + kept**2 * noisy
         if step <= settings.warm_up_steps:
             # The sample's own residuals are smaller than those of new rows.
             inner = np.maximum(total - sigma**2 * min(ratio, 0.5), 0.0)
@@ -267,6 +274,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         scale_noise=histogram / (TALLEST_BIN * n),
         excursion=max(path) / path[0],
         arrival=path[settings.warm_up_steps] / sigma**2,
+        arrived=arrived / sigma**2,
         whitening=whitening,
     )
 

@@ -378,14 +378,14 @@ class _WideSteps:
         matrices = np.array([step * newton for step in step_sizes(WIDE_SHARES)])
         clip_norm, wide = sqrt(p) * width, settings.final_share * np.array(WIDE_SHARES)
         stds = self.noise(wide, clip_norm, sum_sensitivity) / n
-        away = sqrt(max(start.arrival - 1.0, 0.0) / p)
+        away = start.arrived[group]
         covariance = privacy_covariance(
-            np.diag(slope[group]), matrices, stds, start_covariance=away**2 * np.eye(size)
+            np.diag(slope[group]), matrices, stds, start_covariance=np.diag(away)
         )
         private = np.full(len(slope), np.trace(covariance) / size)
         for own in np.unique(group):
             private[own] = np.mean(np.diag(covariance)[group == own])
-        begin = end = away * standard_normal(rng, (size,))
+        begin = end = np.sqrt(away) * standard_normal(rng, (size,))
         for matrix, std in zip(matrices, stds, strict=True):
             end = end - matrix @ (slope[group] * end + std * standard_normal(rng, (size,)))
         rho = settings.mean_share / 2 * self.budget.rho
@@ -393,7 +393,7 @@ class _WideSteps:
         fit = LeastSquaresFit(
             iterates=(end - begin)[None],
             robust_start=np.zeros(size),
-            robust_start_variance=away**2,
+            robust_start_variance=float(np.mean(away)),
             whitening=np.eye(size),
             step_matrices=matrices,
             gradient_noise_stds=stds,
