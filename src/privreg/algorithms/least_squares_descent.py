@@ -209,6 +209,7 @@ WIDE_SHARES = (0.1, 0.2, 0.7)
 START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
 REST = ("tail_share", "curvature_share", "long_share", "moment_share", "mean_share")
 WIDE = 0.642  # left by the defaults of `LeastSquaresSettings`
+DOUBLINGS = 2  # chosen on tables: benchmarks/least_squares/chosen.py
 
 
 def least_squares_descent(
@@ -302,12 +303,22 @@ def step_sizes(shares: Sequence[float]) -> FloatArray:
     return np.asarray(shares) / np.cumsum(shares)
 
 
-def with_start_of(settings: HuberSettings) -> LeastSquaresSettings:
-    """Settings with the start of a Huber fit; the other shares keep their default proportions."""
+def with_start_of(
+    settings: HuberSettings, *, sample_size: int, dimension: int, budget: Budget
+) -> LeastSquaresSettings:
+    """Settings with the start of a Huber fit; the other shares keep their default proportions.
+
+    The curvatures' shares are doubled, at most twice, while noise exceeds their edge at any cap.
+    """
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())
     rest = {name: getattr(LeastSquaresSettings, name) for name in REST}
     whole = plain_sum(rest.values()) + WIDE
+    least = white_cap(dimension, sample_size=sample_size, rho=0.0)
+    for _ in range(DOUBLINGS):
+        rho = LONG**2 * rest["curvature_share"] * budget.rho
+        if white_cap(dimension, sample_size=sample_size, rho=rho) == least:
+            rest |= {name: 2 * rest[name] for name in ("curvature_share", "long_share")}
     return LeastSquaresSettings(
         clip_width=settings.clip_width,
         warm_up_steps=settings.warm_up_steps,
@@ -323,7 +334,7 @@ def default_least_squares_settings(
 ) -> LeastSquaresSettings:
     """Default settings from public numbers, with the start of `default_settings`."""
     robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
-    return with_start_of(robust)
+    return with_start_of(robust, sample_size=sample_size, dimension=dimension, budget=budget)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -130,7 +130,8 @@ def outlook(
 @lru_cache(maxsize=256)
 def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
     robust = _chosen(n, p, budget, intercept)
-    chosen = robust if target == "huber" else PrivateLeastSquares.with_start_of(robust)
+    size: Any = {"sample_size": n, "dimension": p, "budget": budget}
+    chosen = robust if target == "huber" else PrivateLeastSquares.with_start_of(robust, **size)
     return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 
