@@ -127,14 +127,19 @@ def render(
         yield f"entries/{each.paper}/{each.id}.html", text
 
 
-def _environment(shared: dict[str, Any]) -> jinja2.Environment:
-    environment = jinja2.Environment(
+def templates(*, autoescape: bool) -> jinja2.Environment:
+    """Templates in which an unknown name is an error and tags leave no blank lines."""
+    return jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
+        autoescape=autoescape,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def _environment(shared: dict[str, Any]) -> jinja2.Environment:
+    environment = templates(autoescape=True)
     environment.filters |= {
         "number": number,
         "series": series,

@@ -100,9 +100,12 @@ class Plan:
         return [f"{folder}/{shard}.nc" for shard in range(self.experiments[paper, name].shards)]
 
     def at_once(self) -> str:
-        """Pattern of the experiments of one shard, which one job simulates and summarises."""
-        experiments = self.experiments.items()
-        return _pattern(key for key, each in experiments if each.trials and each.shards == 1)
+        """Pattern of the experiments of one shard, which one job simulates and summarises.
+
+        Names below the folders of their papers; one that nothing matches where there is none.
+        """
+        found = (key for key, each in self.experiments.items() if each.trials and each.shards == 1)
+        return "|".join(f"(?<=/{paper}/){name}" for paper, name in found) or "(?!)"
 
     def artifact(self, paper: str, artifact: str) -> str:
         """Path of an artifact named `stage/experiment`, or `data/dataset`."""
@@ -322,11 +325,6 @@ def _known(name: str, names: Iterable[str], missing: str) -> str:
         near = "".join(get_close_matches(name, names, n=1, cutoff=0))
         raise ConfigError(f"{missing} {name!r}; the nearest name is {near!r}")
     return name
-
-
-def _pattern(keys: Iterable[tuple[str, str]]) -> str:
-    """Names below the folders of their papers; one that nothing matches where there is none."""
-    return "|".join(f"(?<=/{paper}/){name}" for paper, name in keys) or "(?!)"
 
 
 @cache

@@ -35,12 +35,6 @@ def pinned() -> dict[str, str]:
 
     if not (__cpu_features__.get("AVX2") and __cpu_features__.get("FMA3")):
         return {}
-    return {
-        "OPENBLAS_CORETYPE": "Haswell",
-        "NPY_DISABLE_CPU_FEATURES": " ".join(_wide(__cpu_dispatch__)),
-    }
-
-
-def _wide(dispatched: list[str]) -> list[str]:
-    """Names of the instruction sets beyond AVX2, which NumPy calls differently by version."""
-    return [name for name in dispatched if name.startswith(("AVX512", "X86_V4"))]
+    # Instruction sets beyond AVX2, which NumPy calls differently by version.
+    wide = [name for name in __cpu_dispatch__ if name.startswith(("AVX512", "X86_V4"))]
+    return {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": " ".join(wide)}

@@ -5,14 +5,18 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Container, Mapping, Sequence
-from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from reproduction.engine.code import SOURCE
 from reproduction.engine.ledger import Item, Ledger, Statement
-from reproduction.engine.page import CHANGE_MEANINGS, MEANINGS, ORDER, by_place, gravest_first
+from reproduction.engine.page import (
+    CHANGE_MEANINGS,
+    MEANINGS,
+    ORDER,
+    by_place,
+    gravest_first,
+    templates,
+)
 from reproduction.engine.registry import citation
 from reproduction.engine.verdicts import KINDS, tally
 
@@ -77,12 +81,7 @@ def with_pictures(text: str, drawn: Container[str], folder: str) -> str:
 
 
 def _written(template: str, **given: Any) -> str:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = templates(autoescape=False)
     environment.filters |= {"plain": _plain, "statements": _statements, "citation": citation}
     environment.filters["slips"] = lambda ledger: gravest_first(ledger.findings.values())
     environment.globals |= {"meanings": MEANINGS, "changes": CHANGE_MEANINGS}

@@ -106,7 +106,7 @@ class Curvature:
         (n, p), rows = sample.rows.shape, sample.rows
         kept = np.asarray(leverage * (np.abs(sample.errors) <= widths), dtype=np.float64)
         scored = leverage * np.clip(sample.errors, -widths, widths)
-        product = _diagonal if p * MANY_ROWS <= n else gram
+        product = (lambda x, w: np.diag(squares(x, w))) if p * MANY_ROWS <= n else gram
         return cls(product(rows, kept) / n, scored @ rows / n, product(rows, scored**2) / n**2)
 
     def reached(self, reach: FloatArray, eigenvalues: FloatArray) -> tuple[FloatArray, float]:
@@ -382,7 +382,3 @@ def blocks(n: int, p: int) -> Iterator[slice]:
     """Blocks of consecutive rows that fit in a cache and reuse memory."""
     size = max(1, NUMBERS_PER_BLOCK // p)
     return (slice(first, min(n, first + size)) for first in range(0, n, size))
-
-
-def _diagonal(rows: FloatArray, weights: FloatArray) -> FloatArray:
-    return np.diag(squares(rows, weights))

@@ -19,7 +19,7 @@ def to_text(method: Any) -> str:
 
 def from_text(text: str) -> Any:
     """The settings that `to_text` wrote."""
-    return json.loads(text, object_hook=_built)
+    return json.loads(text, object_hook=lambda given: KINDS[given.pop("kind")](**given))
 
 
 def _plain(value: Any) -> Any:
@@ -30,7 +30,3 @@ def _plain(value: Any) -> Any:
             **{name: _plain(getattr(value, name)) for name in names},
         }
     return value if value is None or isinstance(value, (bool, int)) else float(value)
-
-
-def _built(given: dict[str, Any]) -> Any:
-    return KINDS[given.pop("kind")](**given)

@@ -137,12 +137,16 @@ def descend(
     gradients: int | None = None,
     **options: Any,
 ) -> FullBatchIterates:
-    """DP-GD with noise for which these gradients, by default those of one run, cost rho."""
+    """DP-GD with noise for which these gradients, by default those of one run, cost rho.
+
+    By default `times` is the last step alone; None keeps every step.
+    """
     from privreg.algorithms.full_batch_dpgd import full_batch_dpgd, full_batch_noise_std
 
     noise = full_batch_noise_std(
         clip_norm=clip_norm, rho=rho, sample_size=data.sample_size, gradients=gradients or steps
     )
+    options = {"times": [steps], **options}
     return full_batch_dpgd(
         data, clip_norm=clip_norm, gradient_noise_std=noise, steps=steps, **options
     )

@@ -139,7 +139,7 @@ def test_factors_are_those_of_the_dense_map(seed: int) -> None:
     """The average's weight on each draw, summed step by step in exact arithmetic."""
     rng = np.random.default_rng(seed)
     for _ in range(2):
-        size, x = int(rng.integers(1, 25)), drawn_shrinkage(rng)
+        size, x = int(rng.integers(1, 66)), drawn_shrinkage(rng)
         rho = 1 - Fraction(x)
         beta = rng.standard_normal(size) * 10.0 ** rng.uniform(-12, 12)
         # A kick at step t (after the t-th row) enters iterates t, ..., N - 1.
@@ -180,6 +180,11 @@ def test_factors_of_many_steps_are_their_closed_forms(seed: int) -> None:
             wanted = (n - 2 * first + second) / mp.mpf(x) ** 2
         found = independent_factor(x, sample_size=size)
         assert float(found) == pytest.approx(float(wanted), rel=1e-9)
+
+
+def test_a_tree_of_a_power_of_two_without_shrinkage_is_a_triangular_number() -> None:
+    for size in (2, 64, 2**20):
+        assert tree_factor(0.0, sample_size=size) == size * (size - 1) / 2
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -44,7 +44,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
         rho=rhos(parameters),
         step_size=eta,
         steps=steps,
-        times=[steps],
         runs=parameters.runs,
         rng=trial.rng,
     )

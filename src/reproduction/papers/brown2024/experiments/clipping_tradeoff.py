@@ -63,7 +63,6 @@ def run(parameters: Parameters, trials: Trials) -> Iterator[list[dict]]:
                 rho=parameters.budget.rho,
                 step_size=parameters.step_size,
                 steps=steps,
-                times=[steps],
                 runs=parameters.runs,
                 rng=trial.rng,
                 screening=False,

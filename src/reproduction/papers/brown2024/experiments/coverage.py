@@ -234,6 +234,7 @@ def replicates(
         clip_norm=parameters.clip_norm,
         rho=parameters.budget.rho,
         step_size=parameters.step_size,
+        times=None,
     )
     weights = partial(replicate_weights, replicates=m, burn_in=parameters.burn_in)
     for trial in trials:

@@ -118,7 +118,6 @@ def run(parameters: Parameters, trial: Trial, dimension: int) -> dict:
         rho=parameters.budget.rho,
         step_size=parameters.step_size,
         steps=parameters.steps,
-        times=[parameters.steps],
         rng=trial.rng,
         screening=False,
     )

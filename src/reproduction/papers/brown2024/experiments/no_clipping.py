@@ -209,7 +209,6 @@ def run(parameters: Parameters, trial: Trial) -> dict:
                 rho=2 * steps * (64 * ratios.constant**2 * p * eta / n) ** 2 * logarithm,
                 step_size=eta,
                 steps=steps,
-                times=[steps],
                 runs=parameters.runs,
                 rng=trial.rng,
             )

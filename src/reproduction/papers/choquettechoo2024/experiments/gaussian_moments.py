@@ -62,7 +62,8 @@ def of_a_law(parameters: Parameters, law: str) -> dict[str, float]:
         nodes, weights = np.polynomial.legendre.leggauss(60)
         nodes, weights = np.sqrt(3) * nodes, weights / 2
     else:
-        nodes, weights = _normal_rule(120)
+        nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+        weights /= weights.sum()
     return {
         "moment_function_ratio": _moment_function(np.asarray(parameters.exponents), nodes, weights),
         "third_moment": float(weights @ nodes**3),
@@ -94,11 +95,6 @@ def of_other_laws(parameters: Parameters) -> dict[str, float]:
 
 
 theory = stage(AXES, of_random_covariances, of_a_law, of_other_laws)
-
-
-def _normal_rule(count: int) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = np.polynomial.hermite_e.hermegauss(count)
-    return nodes, weights / weights.sum()
 
 
 def _moment_function(arguments: np.ndarray, nodes: np.ndarray, weights: np.ndarray) -> float:

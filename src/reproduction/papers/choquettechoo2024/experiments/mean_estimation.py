@@ -241,7 +241,9 @@ def two_point_constants() -> dict[str, float]:
 )
 def least_values(parameters: Parameters, shown_step_size: float) -> dict[str, float]:
     exact = 2 * parameters.least_risk(shown_step_size)
-    integral = _squared_integral(shown_step_size)
+    # The square of eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|.
+    eta = shown_step_size
+    integral = (eta * regression.inverse_distance_by_rule(eta) / (2 * np.pi)) ** 2
     printed = parameters.source_std(shown_step_size, "optimal") ** 2
     return {
         "printed_least_value": float(integral * printed / exact),
@@ -292,8 +294,3 @@ def deviation(
 
 simulate = stage(AXES, run)
 summarise = stage(AXES, means(run), deviation)
-
-
-def _squared_integral(eta: float) -> float:
-    """(eta / (2 pi) times the integral of 1 / |1 - eta - exp(i omega)|)^2, by quadrature."""
-    return float((eta * regression.inverse_distance_by_rule(eta) / (2 * np.pi)) ** 2)
