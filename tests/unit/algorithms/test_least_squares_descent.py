@@ -195,12 +195,17 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
 
 
 def test_settings_follow_a_planned_start():
-    assert with_start_of(HuberSettings()) == LeastSquaresSettings()
-    planned = with_start_of(HuberSettings(gram_share=0.3, scale_share=0.15, warm_up_share=0.2))
+    size = {"sample_size": 50_000, "dimension": 10, "budget": Budget.zcdp(0.05)}
+    assert with_start_of(HuberSettings(), **size) == LeastSquaresSettings()
+    start = HuberSettings(gram_share=0.3, scale_share=0.15, warm_up_share=0.2)
+    planned = with_start_of(start, **size)
     assert planned.gram_share == pytest.approx(0.21)
     left = LeastSquaresSettings().final_share / LeastSquaresSettings().tail_share
     assert planned.final_share / planned.tail_share == pytest.approx(left)
     few = default_least_squares_settings(sample_size=500, dimension=20, budget=Budget.zcdp(0.01))
+    # Noise of such budgets exceeds the edge .8 of the shortest cap at four times the shares.
+    assert few.curvature_share / few.tail_share == pytest.approx(4 * 0.03 / 0.08)
+    assert few.curvature_share / few.long_share == pytest.approx(0.03 / 0.02)
     assert sum(home.WIDE_SHARES) == pytest.approx(1)
     assert_allclose(home.step_sizes(home.WIDE_SHARES), (1, 2 / 3, 0.7))
     with pytest.raises(ValueError, match="shares must leave a part"):

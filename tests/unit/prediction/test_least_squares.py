@@ -143,3 +143,30 @@ def test_it_says_where_noise_is_taken_for_a_tail_or_hides_it():
     assert reason(500, 10, 0.3) != ""
     lost = predicted_length(problem(300), approximate(0.1))
     assert lost.length == np.inf
+
+
+def test_a_signal_that_noise_hides_is_missed_as_predicted():
+    """One Gram matrix leaves thin directions unwhitened, and the steps do not arrive there."""
+    values, signal = np.geomspace(1.0, 0.02, 19), np.eye(19)[-1]
+    case = Problem(4000, values, signal=6.4 * signal, label_noise_std=1.0)
+    budget = Budget.zcdp(0.08)
+    settings = PrivateLeastSquares(gram_rounds=1, gram_share=0.14, warm_up_steps=2)
+    found, risks = settings.predict(case, budget), []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        x = rng.standard_normal((4000, 19)) * np.sqrt(values)
+        samples = ArraySamples(x, x @ case.signal + rng.standard_normal(4000))
+        end = settings.simulate(samples, budget, rng, declared=Declared.of(case))[0]
+        risks.append(values @ (end - case.signal) ** 2 / 2)
+    slack = 0.1 * np.mean(risks) + 3 * np.std(risks) / 12**0.5
+    assert found.excess_risk == pytest.approx(np.mean(risks), abs=slack)
+
+
+def test_labels_and_categories_out_of_reach_are_refused():
+    law = {"label_noise_std": 1.0, "feature_law": "one_hot"}
+    far = Problem(50_000, [0.7, 0.3], signal=[0.0, 9.0], **law)
+    for case, reason in (
+        (problem(100_000, 4, label_bound=4.0), "label_bound clips"),
+        (far, "reach of the warm-up"),
+    ):
+        assert reason in PrivateLeastSquares().predict(case, approximate(4.0)).reason
