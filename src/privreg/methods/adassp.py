@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from privreg.algorithms.adassp import RELEASES, Bounds, adassp_zcdp, clipped_sums, sensitivities
 from privreg.algorithms.samples import Samples
 from privreg.checks import require_number
-from privreg.methods.clipping import clipped_rows, slopes_at_once
+from privreg.methods.clipping import clipped_rows, clipped_slopes
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.privacy.budget import Budget, Neighbours
@@ -63,6 +63,8 @@ class AdaSSP(Method):
     takes_weights: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
     is_exact: ClassVar[bool] = True
+    # A bias from shortened rows is a small difference of means over rows.
+    most_rows: ClassVar[int] = 2**15
     ridge_failure: float = 0.05
 
     def __post_init__(self) -> None:
@@ -132,14 +134,11 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
     # The mixture for labels 0 and 1 extends beyond them; the labels are within their bound.
     bound = np.inf if problem.label_noise_law.startswith("binary") else problem.label_bound
     bounds = np.full_like(shrink, bound)
-    explained = rows.quadratic(rows.squared_signal)
-    slopes, crossed = np.empty((2, 3, len(gram)))
-    for factors, found in ((shrink, slopes), (shrink**3 * explained, crossed)):
-        slopes_at_once(of_rows, bounds, factors, rows.squared_signal, still, found)
+    of_all = np.empty((1 + len(gram), 3, len(gram)))
+    for factors, found in zip([shrink, *shrink**3 * rows.energies.T], of_all, strict=True):
+        clipped_slopes(of_rows, bounds, factors, rows.squared_signal, still, found)
+    slopes, crossed = of_all[0], of_all[1:, 0]
     moment = n * slopes[0]
-    # Mean square of s times a clipped label less s xᵀθ*, s the row's factor.
-    rest = slopes[2] - 2 * crossed[0] + rows.per_coordinate(shrink**4 * explained)
-    noise = n * np.maximum(rest, 0.0)
     # Marchenko and Pastur's lower edge.
     smallest = float(gram.min()) * max(1 - sqrt(p / n), 0.0) ** 2
     wanted = tau * sqrt(p * log(2 * p**2 / method.ridge_failure))
@@ -150,14 +149,16 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
         bound = max(0.0, smallest + multiplier * limits.eigenvalue * (point - shift))
         diagonal = gram + max(0.0, wanted - bound)
         resolvent, spread = _resolvent(diagonal, rows, tau)
-        mean = resolvent * moment - 1
-        squared_bias += weight * mean**2 * rows.squared_signal
+        limit = resolvent * moment
+        squared_bias += weight * (limit - 1) ** 2 * rows.squared_signal
+        # Mean square of s x_j times a clipped label less s xᵀθ: s is the row's factor, θ the limit.
+        energy = limit * rows.squared_signal
+        square = rows.per_coordinate(shrink**4 * rows.quadratic(limit * energy))
+        cross = crossed @ (rows.multiplicities * energy) / rows.multiplicities
+        noise = n * np.maximum(slopes[2] - 2 * cross + square, 0.0)
         # The noise, and the effect of G's random part on the moment itself.
         through = resolvent**2 * (noise + nu**2)
-        through += spread * (
-            rows.total(resolvent**2 * moment**2 * rows.squared_signal)
-            + rows.total(resolvent**2 * (noise + nu**2))
-        )
+        through += spread * rows.total(limit * energy + resolvent**2 * (noise + nu**2))
         variance += weight * through
     return ErrorMoments(squared_bias[None], variance[None])
 

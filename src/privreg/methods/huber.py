@@ -180,6 +180,7 @@ class Outcome:
     arrival: float  # residual variance before the final steps / label noise variance
     # Squared error of a whitened coordinate there, in the same unit, shrunk as least squares does.
     arrived: FloatArray
+    distance: float  # of a row's effect / what warm-up steps cover at the label noise's scale
     whitening: Whitening
 
 
@@ -265,6 +266,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         # Most labels may be equal, and the private scale next to 0.
         float(problem.label_noise_law.startswith(WHOLE_LAWS)),
     )
+    unit_clip = settings.clip_width * _unit_scale(typical, 1.0, problem.label_noise_law) * sqrt(p)
+    reach = settings.warm_up_steps * unit_clip * sigma * leverage / (slope * lengths)
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
         2 * settings.scale_share / (settings.warm_up_steps + 1) * budget.rho
     )
@@ -275,6 +278,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         excursion=max(path) / path[0],
         arrival=path[settings.warm_up_steps] / sigma**2,
         arrived=arrived / sigma**2,
+        distance=float((np.sqrt(rows.quadratic(rows.squared_signal)) / reach).max()),
         whitening=whitening,
     )
 
@@ -525,6 +529,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       mean error to 10 %, the accuracy of predictions.
     - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
       10 % of noise it may grow by the quarter that undoes a step, which expected values ignore.
+    - Steps move a category's effect by at most the clip over the slope. The residual scale is a
+      quantile and may miss one category. Warm-up steps must cover its effect at the noise's scale.
     - The final steps keep their first clip and Newton matrix. If the residual variance then falls
       by the factor `MOST_ARRIVAL`, the unclipped share of gradients at a clip of one scale rises
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.
@@ -537,7 +543,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     few = too_few_rows(problem, outcome.unclipped)
     if few is not None or not found.holds:
         return found.with_doubt(few or found.reason)
-    if problem.feature_law == "one_hot" and np.abs(problem.signal).max() > 3 * problem.label_std:
+    far = outcome.distance > 1 or np.abs(problem.signal).max() > 3 * problem.label_std
+    if problem.feature_law == "one_hot" and far:
         return found.with_doubt("a category's effect exceeds the clip norm from the start")
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")

@@ -550,35 +550,23 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     ) -> list[list[Prediction]]:
         followed = [follow_wide(problems[0], rows, method, budget) for method in settings]
         return [
-            [
-                _regime(each, found.moments.predictions(each, rows)[0], found, method)
-                for found, method in zip(followed, settings, strict=True)
-            ]
+            [_regime(each, found.moments.predictions(each, rows)[0], found) for found in followed]
             for each in problems
         ]
 
 
-def _regime(
-    problem: Problem, found: Prediction, outcome: WideOutcome, settings: LeastSquaresSettings
-) -> Prediction:
+def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:
     r"""Regime of private least squares, from its start and its clip.
 
     If a noisy count far out is mistaken for a tail, the clip grows, and the steps' noise with it.
     This happened in at most one of 400 histograms (each for 3 to 40 features and 2,000 to 100,000
     rows) with `WideOutcome.spike` below `MOST_SPIKE`, and in up to 2.3 % above 0.05. These runs
     dominate the mean error, and typical runs are as predicted: a warning, not a refusal.
-
-    A warm-up step moves the effect of a category with share λ of the rows by at most
-    wσ min(1, √(pλ)), for the clip w of its gradients. Larger effects are left to the wide steps.
     """
     started = in_regime(problem, found, outcome.start)
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
     if not stated.holds:
         return stated
-    step = settings.clip_width * np.sqrt(np.minimum(problem.dimension * problem.eigenvalues, 1.0))
-    reach = settings.warm_up_steps * step * problem.label_noise_std
-    if problem.feature_law == "one_hot" and np.any(np.abs(problem.signal) > reach):
-        return stated.with_doubt("a category's effect exceeds the reach of the warm-up steps")
     if outcome.label_bias > MOST_BIAS * stated.excess_risk:
         return stated.with_doubt("label_bound clips labels that the fit needs: declare a wider one")
     marked = stated.marked(Regime.EXTENDED, "expected sums over records, with simulated noise")

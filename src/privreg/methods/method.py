@@ -201,6 +201,7 @@ class Method(ABC):
     has_intervals: ClassVar[bool] = False
     gaussian_dp: ClassVar[bool] = False
     is_exact: ClassVar[bool] = False
+    most_rows: ClassVar[int] = 0
     supposes: ClassVar[str] = "errors are symmetric given the features, or independent of them"
     assumptions: ClassVar[tuple[str, ...]] = release.BESIDES_THE_STREAM
 
@@ -305,7 +306,8 @@ class Method(ABC):
         ]
         if not settings:
             return [[] for _ in misfits]
-        found = cls._predict(settings, problems, rows_of(problem, count=rows), budget)
+        count = max(rows, min(cls.most_rows, 2**22 // problem.dimension))
+        found = cls._predict(settings, problems, rows_of(problem, count=count), budget)
         own = {each.misfit: of_it for each, of_it in zip(problems, found, strict=True)}
         return [own[misfit] for misfit in misfits]
 

@@ -53,6 +53,7 @@ METHODS += [
     for name, kind in planning.searched().items()
     if not any(isinstance(each, kind) for each in METHODS)
 ]
+FAR = problem(eigenvalues=np.full(8, 1 / 8), signal=[7.0, *[0] * 7], feature_law="one_hot")
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda each: type(each).__name__)
@@ -104,6 +105,15 @@ def test_in_many_dimensions_one_pass_is_the_deterministic_equivalent(schedule):
     # The grid of times is good to a percent.
     assert found.excess_risk == pytest.approx(float(exact.final_risk), rel=0.012)
     assert found.regime is Regime.PROVEN
+
+
+def test_shortened_rows_bias_adassp_by_a_ratio_of_means():
+    x, bound = np.linspace(-np.sqrt(3), np.sqrt(3), 10_001), 1.5
+    case = problem(p=1, feature_law="uniform", feature_norm=bound, label_bound=99)
+    kept = np.minimum(np.abs(x), bound)
+    bias = np.mean(kept * np.abs(x)) / np.mean(kept**2) - 1
+    risk = AdaSSP().predict(case, Budget.zcdp(1e9)).excess_risk
+    assert risk == pytest.approx(bias**2 / 2 + 0.5 / case.sample_size, rel=0.05)
 
 
 def test_adassp_goes_from_least_squares_to_nothing():
@@ -177,6 +187,7 @@ def test_units_do_not_matter(method):
         (problem(p=3), OnePassDPGD(Polynomial(1e5, 0.0), 1.0), BUDGET, "cap|too far|diverges"),
         (problem(n=2000), PrivateHuber(), Budget.zcdp(3e-3), "budget is too small"),
         (problem(n=120, p=60), AdaSSP(), BUDGET, "too few rows|singular"),
+        (FAR, PrivateHuber(moment_share=0.0, warm_up_steps=2), BUDGET, "effect exceeds the clip"),
     ],
 )
 def test_outside_the_theory_there_is_a_reason(case, method, budget, reason):
