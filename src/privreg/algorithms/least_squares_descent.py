@@ -304,7 +304,7 @@ def step_sizes(shares: Sequence[float]) -> FloatArray:
 
 
 def with_start_of(
-    settings: HuberSettings, *, sample_size: int, dimension: int, budget: Budget
+    settings: HuberSettings, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
     """Settings with the start of a Huber fit; the other shares keep their default proportions.
 
@@ -334,7 +334,7 @@ def default_least_squares_settings(
 ) -> LeastSquaresSettings:
     """Default settings from public numbers, with the start of `default_settings`."""
     robust = default_settings(sample_size=sample_size, dimension=dimension, budget=budget)
-    return with_start_of(robust, sample_size=sample_size, dimension=dimension, budget=budget)
+    return with_start_of(robust, sample_size, dimension, budget)
 
 
 @dataclass(frozen=True, kw_only=True)

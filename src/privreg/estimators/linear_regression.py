@@ -629,13 +629,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     # Results: functions of released values and of public ones.
 
     def predict(self, X: Any) -> FloatArray:
-        """Predicted labels, shape (n,), for features of shape (n, p), in the units of the label.
-
-        Raises
-        ------
-        NotFittedError, ValueError
-            Before a fit, and for missing values or columns other than the fit's.
-        """
+        """Predicted labels, shape (n,), for features of shape (n, p), in the units of the label."""
         check_is_fitted(self)
         features = self._rows(X)
         with np.errstate(over="ignore", invalid="ignore"):
@@ -645,11 +639,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
         With a formula, y is the column on its left side, by default from X. See `private_score`.
-
-        Raises
-        ------
-        ValueError
-            For a single row, which has no R², and for labels too large for double precision.
         """
         from privreg.estimators.tables import open_frame
 

@@ -130,8 +130,9 @@ def outlook(
 @lru_cache(maxsize=256)
 def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
     robust = _chosen(n, p, budget, intercept)
-    size: Any = {"sample_size": n, "dimension": p, "budget": budget}
-    chosen = robust if target == "huber" else PrivateLeastSquares.with_start_of(robust, **size)
+    if target == "huber":
+        return outlook(n, p, budget, intercept=intercept, settings=robust)
+    chosen = PrivateLeastSquares.with_start_of(robust, n, p, budget)
     return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 

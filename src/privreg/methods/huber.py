@@ -213,7 +213,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
     factors = leverage * shrink**2
     of_rows, slopes = clipped_rows(problem, whitened), np.empty((3, len(signal)))
     drift, curvature, _ = slopes
-    scale, path = 0.0, []
+    scale, last, path = 0.0, 0.0, []
     for step, size in enumerate(sizes):
         late = step >= settings.warm_up_steps
         squared_bias, variance = (bias**2 @ weights) * signal, private @ weights
@@ -222,7 +222,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         if step == settings.warm_up_steps:
             moved, noisy = (1 - bias) @ weights, private @ weights
             square = float(rows.total(moved**2 * signal + noisy))
-            kept = max(1 - p * float(np.max(step_nodes) * noise) ** 2 / square, 0.0)
+            kept = max(1 - p * last**2 / square, 0.0)
             arrived = (1 - kept * moved) ** 2 * signal + kept**2 * noisy
         if step <= settings.warm_up_steps:
             # The sample's own residuals are smaller than those of new rows.
@@ -244,6 +244,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         contraction = 1 - step_nodes * curvature[:, None] * nodes[0]
         bias *= 1 - step_nodes * drift[:, None] * nodes[0]
         private = contraction**2 * private + (step_nodes * noise) ** 2
+        last = float(matrix * noise)
         sampling = (1 - matrix * curvature) * sampling + matrix * np.sqrt(source / n)
     energy = private @ weights
     inflation = 1.0  # nothing is derived for one-hot features

@@ -514,25 +514,23 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     _intervals = staticmethod(least_squares_intervals)
 
     @classmethod
-    def with_start_of(cls, settings: HuberSettings, **size: Any) -> Self:
+    def with_start_of(cls, settings: HuberSettings, *size: Any) -> Self:
         """Settings with a robust fit's start, by the function of the same name."""
-        return cls(**asdict(with_start_of(settings, **size)))
+        return cls(**asdict(with_start_of(settings, *size)))
 
     @classmethod
     def default(cls, *, sample_size: int, dimension: int, budget: Budget) -> Self:
         """Settings with the start of `PrivateHuber.default`."""
         robust = PrivateHuber.default(sample_size=sample_size, dimension=dimension, budget=budget)
-        size: Any = {"sample_size": sample_size, "dimension": dimension, "budget": budget}
-        return cls.with_start_of(robust, **size)
+        return cls.with_start_of(robust, sample_size, dimension, budget)
 
     @classmethod
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> list[Candidates[Self]]:
         (robust,) = PrivateHuber.candidates(problem, budget, intervals=True)
-        n, p = problem.sample_size, problem.dimension
-        size: Any = {"sample_size": n, "dimension": p, "budget": budget}
-        return [Candidates(cls.name, [cls.with_start_of(each, **size) for each in robust.starts])]
+        size = problem.sample_size, problem.dimension, budget
+        return [Candidates(cls.name, [cls.with_start_of(each, *size) for each in robust.starts])]
 
     def new_observations(
         self, fit: LeastSquaresFit, rows: FloatArray, *, level: float

@@ -195,10 +195,10 @@ def test_sums_are_those_of_a_loop(rng, clip_norm, grouped):
 
 
 def test_settings_follow_a_planned_start():
-    size = {"sample_size": 50_000, "dimension": 10, "budget": Budget.zcdp(0.05)}
-    assert with_start_of(HuberSettings(), **size) == LeastSquaresSettings()
+    size = 50_000, 10, Budget.zcdp(0.05)
+    assert with_start_of(HuberSettings(), *size) == LeastSquaresSettings()
     start = HuberSettings(gram_share=0.3, scale_share=0.15, warm_up_share=0.2)
-    planned = with_start_of(start, **size)
+    planned = with_start_of(start, *size)
     assert planned.gram_share == pytest.approx(0.21)
     left = LeastSquaresSettings().final_share / LeastSquaresSettings().tail_share
     assert planned.final_share / planned.tail_share == pytest.approx(left)

@@ -100,8 +100,8 @@ def test_least_squares_takes_the_start_that_a_robust_fit_would_have():
     for budget in (Budget.zcdp(2e-3), ENOUGH, Budget.zcdp(1e-12)):
         robust = outlook(3000, 4, budget, target="huber")
         found = outlook(3000, 4, budget)
-        size = {"sample_size": 3000, "dimension": 4, "budget": budget}
-        assert found.settings == PrivateLeastSquares.with_start_of(robust.settings, **size)
+        started = PrivateLeastSquares.with_start_of(robust.settings, 3000, 4, budget)
+        assert found.settings == started
         assert len(found.predictions) == len(robust.predictions)
 
 
