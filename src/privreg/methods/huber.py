@@ -221,8 +221,8 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         path.append(float(rows.weights @ total))
         if step == settings.warm_up_steps:
             moved, noisy = (1 - bias) @ weights, private @ weights
-            square = float(rows.total(moved**2 * signal + noisy))
-            kept = max(1 - p * last**2 / square, 0.0)
+            length = float(rows.total(moved**2 * signal + noisy))
+            kept = max(1 - p * last**2 / length, 0.0)
             arrived = (1 - kept * moved) ** 2 * signal + kept**2 * noisy
         if step <= settings.warm_up_steps:
             # The sample's own residuals are smaller than those of new rows.
