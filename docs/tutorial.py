@@ -64,8 +64,8 @@ print(model.report())
 # %% [markdown]
 # ## What do the error bars include?
 #
-# An interval includes sampling and privacy noise. The cost of privacy is the difference in length
-# from least squares without privacy.
+# An interval allows for sampling and privacy noise. Least squares without privacy has shorter
+# intervals; the difference in length is the cost of privacy.
 
 # %%
 intervals = model.confidence_intervals(level=0.95)
@@ -115,7 +115,7 @@ print(f"spent: {odometer.total.rho:.2f}, left: {odometer.left.rho:.2f}")
 # %% [markdown]
 # ## Persons with several rows
 #
-# With `groups`, privacy protects all flats of one landlord together, not only one flat.
+# With `groups`, the guarantee covers all flats of one landlord together, not only one flat.
 
 # %%
 landlord = rng.integers(5_000, size=rows)

@@ -1,4 +1,4 @@
-"""Public names of the library: those that it exports, and those that these mention."""
+"""Public names of the library: those that it exports, and those that their docstrings mention."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import walk_packages
 from types import ModuleType
 
-# Modules whose names are public if their docstrings have sections, or are those of a spectrum.
+# Modules whose names are public if their docstrings have sections; in `spectra`, all are.
 WHOLE = "algorithms.one_pass_dpgd|auditing|models|noise|planning|privacy|schedules|spectra|theory"
 # Modules without public names, except for those that are exported.
 INNER = "checks|command_line|data.(fetch|sources)|estimators.(columns|formulas|linear_regression)"
@@ -16,8 +16,8 @@ INNER = "checks|command_line|data.(fetch|sources)|estimators.(columns|formulas|l
 def public_names() -> dict[str, str]:
     """Path from which each public name is imported, by the path of its definition.
 
-    Names that `privreg` or a package's `__all__` exports, those of `WHOLE`, what the docstrings of
-    these mention, and each class in a signature.
+    Public are names that `privreg` or a package's `__all__` exports, those of `WHOLE`, names that
+    the docstrings of these mention, and each class in a signature.
     """
     library = import_module("privreg")
     modules = [import_module(each.name) for each in walk_packages(library.__path__, "privreg.")]
@@ -47,7 +47,7 @@ def public_names() -> dict[str, str]:
             told += re.sub(r"([A-Z]\w+)", r" `\1` ", f"{getattr(each, '__annotations__', '')}")
             told += (each.__doc__ or "") if path in named else ""
         for word in set(re.findall(r"(?<![`\w])`([a-z_.]*\w+)`", told)):
-            # A function is mentioned in its own module.
+            # A function's short name refers to its own module.
             end = f".{word}" if re.search("[A-Z.]", word) else f"{home}.{word}"
             left += [each for each in every if each.endswith(end)]
     return found

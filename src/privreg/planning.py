@@ -204,7 +204,7 @@ def plan_run(
     Returns
     -------
     Plan
-        Each method's best settings, the best first. An excess risk is half a mean squared error.
+        Each method's best settings, the best first; an excess risk is half an excess squared error.
 
     Raises
     ------
@@ -293,7 +293,7 @@ def least_budget(
     Raises
     ------
     ValueError
-        If not exactly one target is given, or if the sample is too small for it even at ρ = 1e9.
+        If no target or both are given, or if the sample is too small for it even at ρ = 1e9.
 
     Examples
     --------

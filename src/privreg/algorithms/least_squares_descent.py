@@ -209,7 +209,7 @@ WIDE_SHARES = (0.1, 0.2, 0.7)
 START = {"gram_share": 0.7, "scale_share": 0.5, "warm_up_share": 0.48}
 REST = ("tail_share", "curvature_share", "long_share", "moment_share", "mean_share")
 WIDE = 0.642  # left by the defaults of `LeastSquaresSettings`
-DOUBLINGS = 2  # chosen on 16 tables that judge nothing
+DOUBLINGS = 2  # chosen on 16 tables that no check uses
 
 
 def least_squares_descent(
@@ -308,7 +308,7 @@ def with_start_of(
 ) -> LeastSquaresSettings:
     """Settings with the start of a Huber fit; the other shares keep their default proportions.
 
-    The curvatures' shares are doubled, at most twice, while noise exceeds their edge at any cap.
+    The shares of A₁ and A₂ are doubled, at most twice, while noise is too large at every length R₁.
     """
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())

@@ -297,7 +297,7 @@ class WeightedSamples(ArraySamples):
 
 
 def weight_roots(weights: ArrayLike, bound: float) -> FloatArray:
-    """Roots √w̃ of `WeightedSamples`, each of its record alone; weights below 1e-30 W count as 0."""
+    """Roots √w̃ of `WeightedSamples`, record by record; weights below 1e-30 W count as 0."""
     shares = np.clip(np.asarray(weights, dtype=float), 0.0, bound) / bound
     return np.sqrt(np.where(shares < NEGLIGIBLE, 0.0, shares))
 

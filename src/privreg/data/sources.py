@@ -47,14 +47,14 @@ BUNDLED_DIGITS = "8 x 8 pixels (Alpaydin and Kaynak, UCI optical recognition of 
 
 @dataclass(frozen=True)
 class Source:
-    """A data set and its stand-in, a table bundled with scikit-learn without official test rows.
+    """A data set and its stand-in, a table from scikit-learn that has no official test rows.
 
     `parse` takes the source and its files' checked contents by path, and `stand_in` a reason.
     """
 
     name: str
     about: str
-    rows: tuple[int, int]  # for training, and official test rows
+    rows: tuple[int, int]  # training rows, official test rows
     mirrors: tuple[str, ...]  # base addresses
     files: tuple[DataFile, ...]
     parse: Callable[[Source, Mapping[str, bytes]], Table]
@@ -208,7 +208,7 @@ def extract(archive: bytes) -> bytes:
 
 
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
-    """Table of all block groups of California housing; labels are values in units of $100,000.
+    """Table of all block groups of California housing; labels are house values in $100,000.
 
     Source: Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
     bombari2025, Section 7.

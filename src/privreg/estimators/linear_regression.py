@@ -366,7 +366,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column is missing or of another type, and as for `fit`.
+            If a column is missing or of another type, and as for `fit`, except for missing values.
 
         Guarantee
         ---------

@@ -63,7 +63,7 @@ class AdaSSP(Method):
     takes_weights: ClassVar[bool] = True
     gaussian_dp: ClassVar[bool] = True
     is_exact: ClassVar[bool] = True
-    # A bias from shortened rows is a small difference of means over rows.
+    # The bias from shortened rows is a small difference of means, so it needs many rows.
     most_rows: ClassVar[int] = 2**15
     ridge_failure: float = 0.05
 
@@ -151,7 +151,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
         resolvent, spread = _resolvent(diagonal, rows, tau)
         limit = resolvent * moment
         squared_bias += weight * (limit - 1) ** 2 * rows.squared_signal
-        # Mean square of s x_j times a clipped label less s xᵀθ: s is the row's factor, θ the limit.
+        # Mean square of s x_j (y - s xᵀθ): s is the row's factor, y a clipped label, θ the limit.
         energy = limit * rows.squared_signal
         square = rows.per_coordinate(shrink**4 * rows.quadratic(limit * energy))
         cross = crossed @ (rows.multiplicities * energy) / rows.multiplicities

@@ -178,9 +178,9 @@ class Outcome:
     scale_noise: float  # noise of the residual histogram's largest count / the count
     excursion: float  # largest residual variance on the way / the variance at the start
     arrival: float  # residual variance before the final steps / label noise variance
-    # Squared error of a whitened coordinate there, in the same unit, shrunk as least squares does.
+    # Squared error of each whitened coordinate there / the same, after least squares' shrinkage.
     arrived: FloatArray
-    distance: float  # of a row's effect / what warm-up steps cover at the label noise's scale
+    distance: float  # largest effect of a row / reach of warm-up steps at the label noise's scale
     whitening: Whitening
 
 
@@ -530,8 +530,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       mean error to 10 %, the accuracy of predictions.
     - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
       10 % of noise it may grow by the quarter that undoes a step, which expected values ignore.
-    - Steps move a category's effect by at most the clip over the slope. The residual scale is a
-      quantile and may miss one category. Warm-up steps must cover its effect at the noise's scale.
+    - A step moves a category's effect by at most the clip over the slope. One far category need not
+      raise the residual scale, a quantile. Steps at the label noise's scale must cover its effect.
     - The final steps keep their first clip and Newton matrix. If the residual variance then falls
       by the factor `MOST_ARRIVAL`, the unclipped share of gradients at a clip of one scale rises
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.

@@ -431,7 +431,7 @@ class Budget:
         Returns
         -------
         Budget
-            Budget with this ρ; `gaussian` finds the larger ρ of purely Gaussian mechanisms.
+            Budget with this ρ; `gaussian` gives the larger ρ for purely Gaussian mechanisms.
 
         Raises
         ------

@@ -100,9 +100,9 @@ class Plan:
         return [f"{folder}/{shard}.nc" for shard in range(self.experiments[paper, name].shards)]
 
     def at_once(self) -> str:
-        """Pattern of the experiments of one shard, which one job simulates and summarises.
+        """Pattern of single-shard experiments, each simulated and summarised in one job.
 
-        Names below the folders of their papers; one that nothing matches where there is none.
+        It has names below their papers' folders; without such experiments it matches nothing.
         """
         found = (key for key, each in self.experiments.items() if each.trials and each.shards == 1)
         return "|".join(f"(?<=/{paper}/){name}" for paper, name in found) or "(?!)"

@@ -35,6 +35,6 @@ def pinned() -> dict[str, str]:
 
     if not (__cpu_features__.get("AVX2") and __cpu_features__.get("FMA3")):
         return {}
-    # Instruction sets beyond AVX2, which NumPy calls differently by version.
+    # Instruction sets beyond AVX2; their names in NumPy depend on its version.
     wide = [name for name in __cpu_dispatch__ if name.startswith(("AVX512", "X86_V4"))]
     return {"OPENBLAS_CORETYPE": "Haswell", "NPY_DISABLE_CPU_FEATURES": " ".join(wide)}
