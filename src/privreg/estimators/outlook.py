@@ -184,9 +184,9 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
 
     .. math:: (1 + e) \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
 
-    Under this condition a warning is added. φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten
-    the rows, and V its covariance. m is the unit vector of the intercept, and e the spectral edge
-    of the curvature's noise. On average, the right side is the signal's square plus tr V.
+    φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten the rows, and V its covariance. m is the
+    unit vector of the intercept, and e the larger edge of the noise in the Gram matrix and in the
+    curvature. On average, the right side is the signal's square plus tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
@@ -201,8 +201,8 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     if fit.centre is not None:
         constant = np.linalg.solve(fit.whitening, np.eye(estimate.size)[0])
         estimate = estimate - constant * (constant @ estimate) / (constant @ constant)
-    noise = fit.gram if fit.curvature is None else fit.curvature
-    grown = 1 + noise_edge(estimate.size, noise_std=noise.noise_std)
+    noise = max(each.noise_std for each in (fit.gram, fit.curvature) if each is not None)
+    grown = 1 + noise_edge(estimate.size, noise_std=noise)
     missed = grown * float(np.trace(law.sampling + law.privacy))
     seen = missed < float(estimate @ estimate)
     return found if seen else [*doubts, *found, HOPELESS]

@@ -302,7 +302,7 @@ def follow_wide(
         sigma * products.residual_widths(clip_width)[None],
         leverage=products.leverage * products.shrink**2,
     )
-    # Clipped labels have other slopes than the labels, if the clip of products leaves them.
+    # Clipped labels have other slopes; this bound supposes that no product is clipped.
     factors, slopes = products.shrink**2 * products.leverage, np.empty((3, len(rows.eigenvalues)))
     bound = np.full_like(factors, inf if like.startswith("binary") else problem.label_bound)
     still = np.zeros_like(rows.squared_signal)
