@@ -104,13 +104,13 @@ class AdaSSP(Method):
 
 
 def _regime(problem: Problem, found: Prediction) -> Prediction:
-    """Regime of AdaSSP: noise must leave the Gram matrix invertible, and less risk than the mean.
+    """Regime of AdaSSP: the noise must leave the Gram matrix invertible.
 
     The prediction uses only the mean of the rows' Gram matrix. Without noise, the error of least
     squares is 1/(1 - κ) times the predicted one, with κ = p/n: 18 % more at κ = `MOST_RATIO`. The
     error from privacy noise, which dominates in practice, has no such factor.
     """
-    if not found.excess_risk < problem.null_risk:
+    if not np.isfinite(found.excess_risk):
         return found.with_doubt("the noise may make the Gram matrix singular")
     if problem.dimension / problem.sample_size > MOST_RATIO:
         return found.with_doubt(
