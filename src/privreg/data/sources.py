@@ -208,7 +208,7 @@ def extract(archive: bytes) -> bytes:
 
 
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
-    """Table of all block groups of California housing; labels are house values in $100,000.
+    """Table of all block groups of California housing; labels are values in $100,000.
 
     Source: Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
     bombari2025, Section 7.

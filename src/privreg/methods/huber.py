@@ -178,7 +178,7 @@ class Outcome:
     scale_noise: float  # noise of the residual histogram's largest count / the count
     excursion: float  # largest residual variance on the way / the variance at the start
     arrival: float  # residual variance before the final steps / label noise variance
-    # Squared error of each whitened coordinate there / the same, after least squares' shrinkage.
+    # Squared error of a whitened coordinate there, after shrinkage / label noise variance.
     arrived: FloatArray
     distance: float  # largest effect of a row / reach of warm-up steps at the label noise's scale
     whitening: Whitening
