@@ -33,6 +33,7 @@ from privreg.algorithms.shaped_dp_ftrl import shaped_dp_ftrl as shaped_dp_ftrl
 from privreg.auditing import audit as audit
 from privreg.auditing import audit_mechanism as audit_mechanism
 from privreg.checks import AccuracyWarning as AccuracyWarning
+from privreg.estimators.linear_regression import FitWarning as FitWarning
 from privreg.estimators.linear_regression import PrivateLinearRegression as PrivateLinearRegression
 from privreg.estimators.odometer import Odometer as Odometer
 from privreg.inference.intervals import Interval as Interval

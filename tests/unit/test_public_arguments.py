@@ -281,6 +281,7 @@ NOT_CALLED = {
     "Bounds",
     "CoefficientIntervals",
     "Diagnostic",
+    "FitWarning",
     "Interval",
     "Method",
     "Neighbours",

@@ -277,7 +277,6 @@ class Record(Odometer):
 
     def __init__(self, options: argparse.Namespace) -> None:
         super().__init__()
-        self._delta: float = options.delta
         named = {f"--{name}": getattr(options, name, None) for name in ("report", "output")}
         self._files: dict[str, Path] = {name: path for name, path in named.items() if path}
         for name, path in self._files.items():
@@ -292,7 +291,7 @@ class Record(Odometer):
     def add(self, fit: Any) -> None:
         """Count a fit, and create its files."""
         # The token tells one unfinished fit from another.
-        known = {"privacy": privacy_as_json(fit, delta=self._delta), "unfinished": token_hex(16)}
+        known = {"privacy": privacy_as_json(fit), "unfinished": token_hex(16)}
         with ExitStack() as undo:
             for name, path in self._files.items():
                 try:
@@ -391,6 +390,7 @@ def fit(options: argparse.Namespace) -> None:
         require_choice("--label, a column of the bounds,", options.label, given)
     model = PrivateLinearRegression(
         budget_of(options),
+        delta=options.delta,
         feature_bounds=given,
         formula=options.formula,
         weight_bound=options.weight_bound,
@@ -403,10 +403,9 @@ def fit(options: argparse.Namespace) -> None:
             names = ("label", "weight", "quality_share", "threads")
             model.fit_table(table, **{name: getattr(options, name) for name in names})
 
-        given = {"level": options.level, "delta": options.delta}
         record.finish(
             model.report(level=options.level).rstrip(),
-            output=lambda: as_json(fit_as_json(model, **given), indent=2) + "\n",
+            output=lambda: as_json(fit_as_json(model, level=options.level), indent=2) + "\n",
             report=lambda: model.report("html", level=options.level),
         )
 
@@ -434,8 +433,8 @@ def score(options: argparse.Namespace) -> None:
     with record:
         with Watched(open_stated(options), "privreg score") as table:
             found = model.private_score(table, budget=budget, threads=options.threads)
-        privacy = score_statement(found.budget, *found.assumptions)
-        stated = privacy_as_json(privacy, delta=options.delta)
+        privacy = score_statement(budget.gaussian(), *found.assumptions)
+        stated = privacy_as_json(privacy)
         plain = as_json({"score": vars(found.value), "privacy": stated}, indent=2) + "\n"
         record.finish(_scored(found.value, model._source.weight, privacy), output=lambda: plain)
 

@@ -35,7 +35,7 @@ from privreg.checks import (
     short,
 )
 from privreg.estimators.columns import Categories, Frame, Numbers, declared, number_column, unquoted
-from privreg.estimators.odometer import DELTA, Odometer, PrivacyStatement
+from privreg.estimators.odometer import Odometer, PrivacyStatement
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import NOT_PRIVATE, SECRET, Ongoing, Release, Seeded
 
@@ -79,6 +79,10 @@ ROWS_OF_CLONES = (
 # Per estimator: number of its clones with the warnings already issued, and number of its fits.
 _clones: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
 _fits: WeakKeyDictionary[Any, list[int]] = WeakKeyDictionary()
+
+
+class FitWarning(UserWarning):
+    """Warning about the privacy, the settings or the accuracy of a fit."""
 
 
 class Source(NamedTuple):
@@ -458,7 +462,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         for text in texts:
             if (key := re.sub(r"\d[\d.,e+-]*", "", text)) not in said:
                 said.append(key)
-                warnings.warn(text, UserWarning, stacklevel=4)
+                warnings.warn(text, FitWarning, stacklevel=4)
 
     def _run(
         self,
@@ -529,6 +533,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts))),
             seeded=seeded,
             gaussian_dp=self.settings_.gaussian_dp,
+            delta=budget.delta or self.delta,
         )
         # Doubts about the plan become one warning.
         doubts = hopeless(fit, count, doubts)
@@ -537,6 +542,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             self.quality_ = replace(self.quality_, harmful=harmful)
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
         self.warnings_ += filter(None, ["; ".join(doubts)])
+        if (delta := budget.delta or 0.0) * count >= 1:
+            alike = "publishing a random record would be as private"
+            self.warnings_.append(f"delta = {delta:g} is not below 1/n = {1 / count:.2g}: {alike}")
         if seeded:
             why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
@@ -698,7 +706,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.report import fit_as_json
 
         check_is_fitted(self)
-        text = as_json(fit_as_json(self, level=level, delta=DELTA), indent=2)
+        text = as_json(fit_as_json(self, level=level), indent=2)
         with Path(path).open("x", encoding="utf-8") as file:
             file.write(text + "\n")
 
@@ -886,8 +894,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         relation = privacy.budget.neighbours
         counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
-        weighs = bound is not None
-        variance, share = (np.nan, np.nan) if weighs else report.explained(fit)
+        weighs, seen = bound is not None, np.isfinite(intervals.half_width).any()
+        variance, share = report.explained(fit) if seen and not weighs else (np.nan, np.nan)
         std = float(np.ptp(self.label_bounds_)) / 2 * variance**0.5
         known = [("Residual std", f"{std:.4g} (noisy)"), ("R-squared", f"{share:.3f} (noisy)")]
         facts = (
@@ -895,7 +903,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             ("Target", target),
             *size,
             ("Coefficients", str(len(names))),
-            ("Epsilon", f"{privacy.epsilon():.4g} at delta {DELTA:g}"),
+            ("Epsilon", f"{privacy.epsilon():.4g} at delta {privacy.delta:g}"),
             ("Rho (zCDP)", f"{privacy.rho:.4g}"),
             ("Neighbours", relation.value),
             ("Unit", privacy.unit),

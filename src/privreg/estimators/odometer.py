@@ -40,6 +40,8 @@ class PrivacyStatement:
         True if the noise comes from a seed; every ε is then infinite.
     gaussian_dp : bool
         True if the fit, of budget ρ, is known to be √(2ρ)-Gaussian DP.
+    delta : float
+        δ at which ε is stated.
     """
 
     with_secret_noise: Budget
@@ -48,6 +50,7 @@ class PrivacyStatement:
     assumptions: tuple[str, ...]
     seeded: bool = False
     gaussian_dp: bool = True
+    delta: float = DELTA
 
     @property
     def budget(self) -> Budget:
@@ -65,18 +68,19 @@ class PrivacyStatement:
         """μ of Gaussian DP: √(2ρ) if the fit is known to be Gaussian DP, else infinite."""
         return self.budget.root if self.gaussian_dp else inf
 
-    def epsilon(self, delta: float = DELTA) -> float:
-        """Smallest ε known to hold at δ; exact if the method only adds Gaussian noise."""
+    def epsilon(self, delta: float | None = None) -> float:
+        """Smallest ε known at δ, by default that of the statement; exact for Gaussian noise."""
         budget = self.budget
         known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
-        return known(delta=delta)
+        return known(delta=self.delta if delta is None else delta)
 
     @property
     def sentence(self) -> str:
-        """The guarantee at δ = 1e-6 in one sentence."""
+        """The guarantee in one sentence."""
+        epsilon = replace(self, seeded=False).epsilon()
         promise = (
-            f"({replace(self, seeded=False).epsilon():.4g}, {DELTA:g})-differentially private, for "
-            f"data sets that differ in one {self.unit} ({self.with_secret_noise.neighbours.value})"
+            f"({epsilon:.4g}, {self.delta:g})-differentially private, for data sets that "
+            f"differ in one {self.unit} ({self.with_secret_noise.neighbours.value})"
         )
         return f"{NOT_PRIVATE}; with secret noise it would be {promise}" if self.seeded else promise
 
@@ -140,6 +144,7 @@ class Odometer(OneProcess):
             spending=tuple(part for each in costs for part in each.spending),
             assumptions=tuple(dict.fromkeys(text for each in costs for text in each.assumptions)),
             gaussian_dp=all(each.gaussian_dp for each in costs),
+            delta=costs[0].delta,
         )
 
     @property
@@ -236,6 +241,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
             assumptions=tuple(map(str, found["assumptions"])),
             seeded=seeded,
             gaussian_dp=seeded or mu < inf,
+            delta=float(found["delta"]),
         )
         epsilon = inf if found["epsilon"] is None else float(found["epsilon"])
         rho = statement.with_secret_noise.rho
@@ -243,7 +249,7 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
         follows = abs(total - rho) <= ROUNDING * min(total, rho)
         follows &= mu == inf or isclose(mu, statement.with_secret_noise.root)
         # Another version may convert a little better.
-        follows &= isclose(epsilon, statement.epsilon(found["delta"]), rel_tol=1e-6)
+        follows &= isclose(epsilon, statement.epsilon(), rel_tol=1e-6)
     except (OSError, *UNREADABLE):
         found = short(str(fit))
         raise ValueError(f"fit must be a file of `privreg fit --output`, got {found}") from None
@@ -253,12 +259,12 @@ def read_statement(fit: str | Path) -> PrivacyStatement:
     return statement
 
 
-def privacy_as_json(privacy: PrivacyStatement, *, delta: float) -> dict[str, Any]:
+def privacy_as_json(privacy: PrivacyStatement) -> dict[str, Any]:
     """Convert a privacy statement to plain types, as in files for `read_statement`."""
     return {
         "seeded": privacy.seeded,
-        "epsilon": privacy.epsilon(delta),
-        "delta": delta,
+        "epsilon": privacy.epsilon(),
+        "delta": privacy.delta,
         "rho": privacy.rho,
         "mu": privacy.mu,
         "unit": privacy.unit,

@@ -32,10 +32,8 @@ FitTarget = Literal["least_squares", "huber"]
 FIT_TARGETS: tuple[FitTarget, ...] = get_args(FitTarget)
 
 FEW = "there are at most as many records as coefficients"
-HOPELESS = (
-    "the released fit is indistinguishable from noise and likely worse than predicting the mean: "
-    "use more records, a larger budget, fewer features or narrower bounds"
-)
+NOISE = "the released fit is indistinguishable from noise and likely worse than predicting the mean"
+MORE = ": use more records, a larger budget, fewer features or narrower bounds"
 # Explained share of the labels' variance: the value for comparing settings, and the range.
 MIDDLE, RANGE = 0.65, (0.4, 0.9)
 # Assumed half-width of the bounds, in standard deviations.
@@ -189,10 +187,11 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     curvature. On average, the right side is the signal's square plus tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
+    bad = [*doubts, *found, NOISE + MORE * (not doubts)]
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
         return [*doubts, *found]
     if np.linalg.matrix_rank(fit.whitening) < fit.parameters.size:
-        return [*doubts, *found, HOPELESS]
+        return bad
     if isinstance(fit, LeastSquaresFit):
         law = least_squares_law(fit).last_iterate(fit.sample_size)
     else:
@@ -205,7 +204,7 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     grown = 1 + noise_edge(estimate.size, noise_std=noise)
     missed = grown * float(np.trace(law.sampling + law.privacy))
     seen = missed < float(estimate @ estimate)
-    return found if seen else [*doubts, *found, HOPELESS]
+    return found if seen else bad
 
 
 def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:

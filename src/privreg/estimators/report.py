@@ -359,7 +359,7 @@ def target_sentences(
         "heavier than a power law. Intervals do not cover bias from a few records far beyond it.",
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
-    if np.isfinite(fit.parameters).all() and not weighted:
+    if np.isfinite(intervals.half_width).any() and not weighted:
         test, gain = robust_difference(fit), robust_gain(fit)
         differs = "differs" if test.p_value < ALARM else "agrees"
         chance = f"about {test.degrees_of_freedom} expected by chance, p = {test.p_value:.2g}"
@@ -411,7 +411,7 @@ def explained(fit: Fitted) -> tuple[float, float]:
     return variance, signal / (signal + variance)
 
 
-def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
+def fit_as_json(model: Any, *, level: float) -> dict[str, Any]:
     """Convert a fit to plain types: coefficients, intervals, and the privacy budget spent."""
     found, quality, covariance = model.summary(level), model.quality_, model.covariance()
     columns, source = found.columns, model._source
@@ -437,7 +437,7 @@ def fit_as_json(model: Any, *, level: float, delta: float) -> dict[str, Any]:
             "clipped": quality.clipped,
             "noise_standard_deviation": quality.noise_std,
         },
-        "privacy": privacy_as_json(model.privacy_, delta=delta),
+        "privacy": privacy_as_json(model.privacy_),
         "declared": declared | ({"formula": model.formula} if model.formula else {}),
         "state": encoded(kept),
     }

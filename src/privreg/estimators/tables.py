@@ -48,7 +48,7 @@ from privreg.estimators.columns import (
     value_type,
 )
 from privreg.estimators.formulas import Design
-from privreg.estimators.odometer import PrivacyStatement
+from privreg.estimators.odometer import DELTA, PrivacyStatement
 from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import TIMES, TRUSTED, Release
@@ -880,7 +880,8 @@ def private_score(
 def score_statement(budget: Budget, *assumptions: str) -> PrivacyStatement:
     """Privacy statement of a score."""
     spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
-    return PrivacyStatement(budget, "row", spent, assumptions or (TIMES, TRUSTED))
+    delta = budget.delta or DELTA
+    return PrivacyStatement(budget, "row", spent, assumptions or (TIMES, TRUSTED), delta=delta)
 
 
 def score_of(sums: Sequence[float], noise: Sequence[float], *, width: float) -> TableScore:

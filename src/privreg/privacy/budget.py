@@ -449,6 +449,11 @@ class Budget:
         object.__setattr__(budget, "_stated", (target, failure))
         return budget
 
+    @property
+    def delta(self) -> float | None:
+        """δ of a budget that was stated as (ε, δ), else None."""
+        return self._stated and self._stated[1]
+
     def gaussian(self) -> Budget:
         """Budget for mechanisms that only add Gaussian noise and whose shares are fixed beforehand.
 
@@ -470,7 +475,9 @@ class Budget:
         epsilon, delta = self._stated
         # Below 1e-100 both conversions agree to 1 %.
         exact = gaussian_rho(epsilon, delta=delta) if delta >= 1e-100 else 0.0
-        return Budget(max(self.rho, exact), self.neighbours)
+        budget = Budget(max(self.rho, exact), self.neighbours)
+        object.__setattr__(budget, "_stated", self._stated)
+        return budget
 
     def gaussian_epsilon(self, *, delta: float) -> float:
         """Exact ε of mechanisms that only add Gaussian noise; it is at most `epsilon`."""

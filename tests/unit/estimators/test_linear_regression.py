@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from privreg import Budget, Odometer, PrivateLinearRegression
+from privreg import Budget, FitWarning, Odometer, PrivateLinearRegression
 from privreg.methods.least_squares import PrivateLeastSquares
 from privreg.privacy.budget import Neighbours
 
@@ -190,6 +190,28 @@ def test_no_row_is_absent_but_one_of_zeros_without_intercept(rng, fit_intercept)
 def test_epsilon_is_a_budget(rng):
     model = clone(PrivateLinearRegression(epsilon=1, **BOUNDS)).set_params(delta=1e-5)
     assert model.fit(*table(rng)).privacy_.budget == Budget.approximate(1.0, 1e-5).gaussian()
+
+
+def test_the_guarantee_is_stated_at_the_delta_of_the_budget(rng, tmp_path):
+    features, labels = table(rng)
+    for given in ({"budget": Budget.approximate(1.0, 1e-5)}, {"epsilon": 1.0, "delta": 1e-5}):
+        model = PrivateLinearRegression(**given, **BOUNDS).fit(features, labels)
+        assert "Epsilon:      1 at delta 1e-05" in str(model.summary())
+        assert model.privacy_.sentence.startswith("(1, 1e-05)-differentially private")
+    model.save(tmp_path / "fit.json")
+    read = PrivateLinearRegression.load(tmp_path / "fit.json")
+    assert read.privacy_.sentence == model.privacy_.sentence
+    with pytest.warns(FitWarning, match=r"delta = 0.01 is not below 1/n"):
+        model.set_params(delta=0.01).fit(features, labels)
+
+
+def test_no_r_squared_is_shown_without_an_interval(rng):
+    model = PrivateLinearRegression(Budget.zcdp(1e-4), **BOUNDS)
+    with pytest.warns(FitWarning):
+        summary = model.fit(*table(rng)).summary()
+    assert not np.isfinite(summary.intervals.half_width).any()
+    assert "R-squared" not in str(summary)
+    assert "robust fit" not in str(summary)
 
 
 def test_cross_validation_protects_the_unit_that_was_declared(rng):

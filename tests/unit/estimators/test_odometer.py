@@ -271,7 +271,7 @@ def files(tmp_path):
         model = regression(Budget.zcdp(rho)).fit(X, Y)
         model.feature_names_in_ = np.array(["a", "b"], dtype=object)
         paths.append(tmp_path / f"{rho}.json")
-        paths[-1].write_text(as_json(fit_as_json(model, level=0.9, delta=1e-6), 1))
+        paths[-1].write_text(as_json(fit_as_json(model, level=0.9), 1))
     return paths
 
 

@@ -47,7 +47,7 @@ def test_a_seeded_fit_is_not_private_and_says_so():
         assert "Not private: seeded" in shown
     assert "zCDP with rho = inf" in model.report()
     assert any(text.startswith("not private: seeded") for text in privacy.assumptions)
-    plain = json.loads(as_json(fit_as_json(model, level=0.9, delta=1e-6), 1))
+    plain = json.loads(as_json(fit_as_json(model, level=0.9), 1))
     assert plain["privacy"]["seeded"]
     assert plain["privacy"]["epsilon"] is None
 
@@ -59,7 +59,7 @@ def test_a_fit_with_secret_noise_is_private_and_carries_nothing_that_makes_noise
     assert privacy.epsilon() == pytest.approx(1.0)
     assert "seeded" not in model.report()
     assert b"random" not in pickle.dumps(model).replace(b"random_state", b"")
-    plain = fit_as_json(model, level=0.9, delta=1e-6)["privacy"]
+    plain = fit_as_json(model, level=0.9)["privacy"]
     assert not plain["seeded"]
     assert plain["epsilon"] == pytest.approx(1.0)
 

@@ -121,7 +121,7 @@ def test_a_fit_says_what_could_not_be_used(table, neighbours):
     shown = re.search(r"\nx +(\d+\.\d+) ± (\S+) % +(\d+\.\d+) ± ", model.report())
     wanted = [100 * each for each in (found.incomplete["x"], found.noise_std, found.clipped["x"])]
     assert [float(each) for each in shown.groups()] == pytest.approx(wanted, abs=0.00501)
-    said = as_json(model, level=0.9, delta=1e-6)["records"]
+    said = as_json(model, level=0.9)["records"]
     assert (said["incomplete"], said["clipped"]) == (found.incomplete, found.clipped)
 
 
