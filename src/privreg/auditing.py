@@ -256,7 +256,8 @@ def audit(
         halves = ((one[:half], two[:half]), (one[half:], two[half:]))
         return _bound(*halves, bound, confidence), index
 
-    mu, index = best(_gaussian)
+    # A small rate keeps its digits: Φ^{-1}(1 - α) = -Φ^{-1}(α).
+    mu, index = best(lambda alpha, beta: np.maximum(0.0, -ndtri(alpha) - ndtri(beta)))
     one, two = candidates[index]
     return PrivacyLoss(
         mu=mu,
@@ -383,11 +384,6 @@ class _Gaussian:
     def log_density(self, rows: FloatArray) -> FloatArray:
         white = solve_triangular(self._factor, (rows - self.mean).T, lower=True, check_finite=False)
         return -0.5 * np.sum(white**2, axis=0) - np.sum(np.log(np.diag(self._factor)))
-
-
-def _gaussian(alpha: FloatArray, beta: FloatArray) -> FloatArray:
-    # A small rate keeps its digits: Φ^{-1}(1 - α) = -Φ^{-1}(α).
-    return np.maximum(0.0, -ndtri(alpha) - ndtri(beta))
 
 
 def _concentrated(alpha: FloatArray, beta: FloatArray) -> FloatArray:

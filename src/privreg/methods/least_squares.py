@@ -154,10 +154,6 @@ class RecordProducts:
             second=mean(np.minimum(self.last, width) ** 2, self.lengths**-2.0),
         )
 
-    def residual_widths(self, width: float) -> FloatArray:
-        """Size of the residual at which each row's gradient is clipped, shape (rows,)."""
-        return np.asarray(width / (self.lengths * self.leverage * self.shrink))
-
 
 @lru_cache(maxsize=1)
 def _places() -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -296,10 +292,12 @@ def follow_wide(
     gain = start.whitening.gain(p / n)
     variance = np.mean([each.sampling + gain * each.private for each in drawn], axis=0)
     variance = (sigma**2 * start.whitening.squares * variance)[None]
+    # Residuals at which each row's gradient is clipped.
+    widths = clip_width / (products.lengths * products.leverage * products.shrink)
     moved = squared_shift(
         near,
         rows,
-        sigma * products.residual_widths(clip_width)[None],
+        sigma * widths[None],
         leverage=products.leverage * products.shrink**2,
     )
     # Clipped labels have other slopes; this bound supposes that no product is clipped.

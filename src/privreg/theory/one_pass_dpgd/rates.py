@@ -173,7 +173,7 @@ def optimal_exponent(
     width = schedule_power + 1
     decay = 2 - spectrum_power - signal_power
     reach = decay * width
-    steep = _spectrum_limited(spectrum_power, schedule_power)
+    steep = spectrum_power * width > 2 or math.isclose(spectrum_power * width, 2)
     critical = critical_privacy_power(spectrum_power, signal_power, schedule_power)
     if privacy_power <= critical:
         return OptimalExponent(reach / (reach + 1), -width / (reach + 1), 3 if steep else 1, False)
@@ -339,11 +339,6 @@ def _descent_times(
         np.abs(growth) < 1e-6, density[:-1], np.diff(density) / np.where(growth == 0, 1, growth)
     )
     return depth, density, np.concatenate([[0.0], np.cumsum(pieces * np.diff(depth))])
-
-
-def _spectrum_limited(spectrum_power: float, schedule_power: float) -> bool:
-    product = spectrum_power * (schedule_power + 1)
-    return product > 2 or math.isclose(product, 2)
 
 
 def _check(

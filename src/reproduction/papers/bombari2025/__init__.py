@@ -8,5 +8,5 @@ CITATION = Citation(
     year=2025,
     about="One-pass private gradient descent: equations that predict its error in high "
     "dimensions, and step sizes with optimal rates.",
-    arxiv="2505.16329",
+    arxiv="2505.16329v2",
 )

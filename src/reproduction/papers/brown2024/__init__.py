@@ -9,5 +9,5 @@ CITATION = Citation(
     year=2024,
     about="Full-batch private gradient descent: its distance from least squares, and confidence "
     "intervals from its iterates.",
-    arxiv="2402.13531",
+    arxiv="2402.13531v1",
 )

@@ -7,6 +7,7 @@ CITATION = Citation(
     "Squares",
     authors="Lin, S., Kolaczyk, E. D., Smith, A. and Paquette, E.",
     year=2025,
+    arxiv="2510.16687v1",
     about="Noisy stochastic gradient descent on least squares: equations for its error, and "
     "the privacy loss of its iterates.",
 )
