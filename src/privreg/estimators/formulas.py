@@ -310,7 +310,7 @@ def read_hypotheses(hypotheses: Any, names: Sequence[str]) -> tuple[FloatArray, 
     except (SyntaxError, ValueError, KeyError, ArithmeticError):
         raise ValueError(
             "hypotheses must be linear in names of coefficients, such as 'a = 0, b - 2 * c = 1', "
-            f"got {short(hypotheses)}"
+            f"got {short(hypotheses)}; the names are {', '.join(map(short, names[:8]))}"
         ) from None
     return rows, -constant
 

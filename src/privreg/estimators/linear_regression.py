@@ -733,6 +733,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             same = np.allclose(values, [*model.coef_, model.intercept_][: len(names)])
             if names != model._names() or not same or own["label"] != aim.name:
                 raise ValueError
+        except FileNotFoundError:
+            raise ValueError(f"fit must be an existing file, got {str(path)!r}") from None
         except (OSError, *UNREADABLE):
             ended = not (isinstance(found, dict) and "unfinished" in found)
             name = f"{str(path)!r}{'' if ended else ' of a fit that did not finish'}"
