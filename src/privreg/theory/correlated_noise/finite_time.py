@@ -129,8 +129,8 @@ def tune_step_size(
     """Find the step size with the least excess risk of the last iterate.
 
     A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
-    between the neighbours of the best point refines it to 0.1 %. If the least step is the best, as
-    under heavy noise, the grid is extended below it until the risk equals the start's.
+    between the neighbours of the best point refines it to 0.1 %. If the smallest step is the best,
+    as under heavy noise, smaller steps are tried until the risk equals the risk of the start.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def tune_step_size(
     correlations : callable
         `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Standard deviation of the noise divided by its sensitivity, that is 1/√(2ρ); largest change
-        of a gradient by one record; standard deviation of the label noise. Each may be 0.
+        Standard deviation of the noise divided by its sensitivity, 1/√(2ρ); largest change of a
+        gradient by one record; and standard deviation of the label noise. Each may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 
