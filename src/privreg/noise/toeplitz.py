@@ -3,7 +3,7 @@ r"""Lower-triangular Toeplitz matrices that correlate noise, with their inverses
 A mechanism adds the noise :math:`\tilde w = B w` with independent normal w to the gradients. The
 *decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` determines the size of
 w. Both are stored as first columns, shape (steps,); B's first entry is usually 1. A product of two
-matrices is a convolution of these, which stores nothing quadratic in the number of steps.
+matrices is a convolution of first columns, so that memory is linear in the number of steps.
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            Bias (j, l): mean of θ_j^(l) minus θ̂_j times the sum of row l of W. Entry j of
-            `covariance`: covariance matrix of θ_j^(1), ..., θ_j^(m).
+            Entry (j, l) of `bias` is the mean of θ_j^(l), minus θ̂_j times the sum of row l of W.
+            Entry j of `covariance` is the covariance matrix of θ_j^(1), ..., θ_j^(m).
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -366,8 +366,8 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
 
     Source
     ------
-    brown2024, Lemma 2.6. Its proof gives the factor 12 only as p grows (about 41 at p = 2). The
-    statement holds nevertheless, by a wide margin.
+    brown2024, Lemma 2.6. The proof gives the factor 12 only in the limit of large p, and about 41
+    at p = 2. The statement holds nevertheless, by a wide margin.
     """
     rows = require_real("sample_size", sample_size, least=1, most=2.0**53)
     steps = require_count("steps", steps)

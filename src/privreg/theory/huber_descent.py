@@ -68,7 +68,7 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
 
 
 def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
-    """Step sizes: `warm_up_steps` ones, then 1, 1/2, ..., 1/K, which average K Newton steps."""
+    """Step sizes 1 for the warm-up, then 1, 1/2, ..., 1/K; the latter average K Newton steps."""
     return np.concatenate([np.ones(warm_up_steps), 1.0 / np.arange(1, final_steps + 1)])
 
 

@@ -41,8 +41,8 @@ class ErrorCurve:
     initial : ndarray, shape (steps + 1,)
         Part due to the start's error; set to 0 once it is less than 1e-280 of its first value.
     private, label : ndarray, shape (steps + 1,)
-        Parts due to private noise whose white noise w has standard deviation 1, and due to label
-        noise of standard deviation 1. Multiply each part by the true variance.
+        Part due to private noise if the white noise w has standard deviation 1, and part due to
+        label noise of standard deviation 1. Multiply each part by the true variance.
     """
 
     initial: FloatArray
@@ -80,7 +80,7 @@ def error_curve(
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance, at least 0.
     step_size : float
-        η. An unstable step gives growing errors; it is refused if they overflow.
+        η. If η is unstable, errors grow; η is refused if they overflow.
     coefficients : array_like, shape (at most steps,)
         Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and those below 1e-280 of the
         largest, count as 0.

@@ -56,7 +56,7 @@ class StationaryNoise:
     squared_sensitivity : float
         γ² in the limit of many steps, more than 0; may be `inf`.
     power : callable
-        Even function ω → |B(ω)|², the power of β at frequency ω, from array to array.
+        Even function ω → |B(ω)|², the power of β at frequency ω; it maps arrays to arrays.
     variance_law : callable
         Function c, called by `relative_variance`.
 

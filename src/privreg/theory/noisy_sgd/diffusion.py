@@ -4,9 +4,9 @@ Homogenised SGD is the diffusion
 
     dX = -γ(t) ∇R(X) dt + γ(t) ((2 P(X) Σ + σ² I) / d)^{1/2} dB,    X_0 = x_0.
 
-One-pass noisy SGD with d coordinates and step size γ(k/d)/d follows it at time t = k/d. If the risk
-is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ. The
-mean risk also solves Volterra equations. `mean_risk` gives the risk of the discrete algorithm.
+Step k of one-pass noisy SGD in d dimensions, with step size γ(k/d)/d, is at time t = k/d. If the
+risk is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ.
+The mean risk also solves Volterra equations. `mean_risk` gives the risk of the discrete algorithm.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class RidgeRegression(Immutable):
         return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Expected P if coordinates have mean `point` and this variance, (..., m) -> (...)."""
+        """Expected P for coordinates of mean `point` and this `variance`, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
@@ -181,9 +181,9 @@ class HomogenisedSGD(Computed):
 
     r is the minimiser of the problem, A the diagonal of its curvatures. The variances are solved
     once, for distinct eigenvalues only, by Radau collocation of order 23: each panel reduces to one
-    linear system for the risk. Panels are cut until the rate, its integral and the fastest decay
-    are nearly polynomials on each. Variances between nodes are interpolated with a relative error
-    of about 1e-11. A law that needs more than 1e6 panels is refused.
+    linear system for the risk. Panels are cut until, on each panel, the rate, its integral and the
+    fastest decay are nearly polynomials. Variances between nodes are interpolated with a relative
+    error of about 1e-11. A law that needs more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class Population(Immutable):
         """Regression problem in the eigenbasis of Σ, and this basis, shape (d, d).
 
         The penalty δ is `ridge`; the start x_0, shape (d,), is 0 by default. The basis has the
-        eigenvectors as columns: `vectors @ basis` gives coordinates in it.
+        eigenvectors as columns: `vectors @ basis` gives the coordinates in this basis.
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):

@@ -170,8 +170,8 @@ def shuffled_hidden_state_loss(
 
     Source
     ------
-    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b); their
-    theorem's text was not at hand. In their notation σ'² = ησ²/2: a step's noise ησ is √(2η)σ'.
+    Reconstruction of the bound of Ye and Shokri (2022) in Figure 3(b) of lin2025, without the text
+    of their theorem. In their notation σ'² = ησ²/2: a step's noise ησ is √(2η)σ'.
     """
     records = require_count("records", records)
     counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))

@@ -1,9 +1,9 @@
 """Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
 
 Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. It is
-a conjecture that the diffusion approximates noisy SGD. No number bounds a mechanism over all
-neighbouring data sets. The diffusion's variance includes sampling noise of the other records, which
-an adversary may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
+a conjecture that the diffusion approximates noisy SGD. No number bounds the loss over all
+neighbouring data sets. The diffusion's variance includes sampling noise of the other records, but
+an adversary may know these; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All other
 changes are diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both

@@ -157,9 +157,9 @@ def optimal_exponent(
     Parameters
     ----------
     spectrum_power, signal_power : float
-        phi, less than 1, and psi, less than 1 - phi; at least -1e12.
+        phi < 1 and psi < 1 - phi, each at least -1e12.
     schedule_power : float
-        alpha, from 0 to 1e12; the theorem covers 0, 1/2 and all values from 1 on.
+        alpha, from 0 to 1e12; the theorem covers alpha = 0, alpha = 1/2 and alpha >= 1.
     privacy_power : float
         b, at least -1e12 and less than 1.
 

@@ -138,12 +138,13 @@ def solve(
     """Excess risk over time, before the output noise, by time-stepping the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the interval width. Beside a jump of the rate inside an
-    interval, the error is of order 1.
+    exactly. The error is of order 2 in the interval width. If the rate jumps inside an interval,
+    the error near the jump is of order 1.
 
     Parameters
     ----------
     kernels : Kernels
+        Kernels of the spectrum.
     schedule : Schedule
         Learning rate with one amplitude. It must not rise under private noise.
     times : array_like, shape (times,)
