@@ -42,7 +42,7 @@ class Spectrum(Immutable):
         values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=MOST)
         shares = require_frozen("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
         if not np.isclose(shares.sum(), 1.0, rtol=1e-9):
-            raise ValueError(f"weights must have sum 1, got {shares.sum():g}")
+            raise ValueError(f"weights must have sum 1, got {shares.sum()}")
         object.__setattr__(self, "eigenvalues", values)
         object.__setattr__(self, "weights", shares)
 

@@ -281,7 +281,7 @@ class Correlation(Protocol):
     """Correlation of noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Largest norm of the change of all encoded gradients if one gradient changes by norm 1."""
+        """Largest norm of the change in the encoded gradients if one gradient changes by norm 1."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
         """Stream of increments ξ_t, made from standard normal draws, one per step."""

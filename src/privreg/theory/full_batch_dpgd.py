@@ -243,7 +243,7 @@ def clipping_bound(
     Returns
     -------
     probability, fraction : float
-        Bound min(1, sum), and exact expected share of unclipped gradients with norm above γ.
+        Bound min(1, sum), and exact expected share of gradients above γ along the unclipped path.
 
     Source
     ------

@@ -115,7 +115,7 @@ def adassp(mu: float, *, neighbours: str) -> Run:
     r"""For a large G the estimate moves by (Δm - ΔG θ) / G; θ makes the two parts add up.
 
     e_1 with label 1 is replaced by e_2 with label -1, at θ = (-2, 2). This moves G by √2, and the
-    moment by √2, where 2 is the maximum. The eigenvalue has a third of the budget, but does not affect
+    moment by √2, where 2 is the most. The eigenvalue has a third of the budget, but does not affect
     an estimate whose ridge is 0.
     """
     budget, bounds, rows = Budget.gaussian_dp(mu, neighbours=neighbours), Bounds(1.0, 1.0), 8000

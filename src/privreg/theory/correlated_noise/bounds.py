@@ -305,7 +305,7 @@ class SectorProgram:
         Warns
         -----
         AccuracyWarning
-            If the bound, which is still valid, may exceed the least one by a relative 1e-3 or more.
+            If the bound may exceed the least one by more than a relative 1e-3. It remains valid.
         """
         density = require_array(
             "power", power, shape=self.frequencies.shape, least=LEAST**2, most=MOST**2

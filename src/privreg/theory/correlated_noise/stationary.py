@@ -293,8 +293,8 @@ def least_private_excess_risk(
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    This is the least value of any correlation; `toeplitz.mean_estimation_optimal` attains it. K(k)
-    is the complete elliptic integral of modulus k.
+    This value is the least over all correlations; `toeplitz.mean_estimation_optimal` attains it.
+    K(k) is the complete elliptic integral of modulus k.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ Homogenised SGD is the diffusion
 
     dX = -γ(t) ∇R(X) dt + γ(t) ((2 P(X) Σ + σ² I) / d)^{1/2} dB,    X_0 = x_0.
 
-Step k of one-pass noisy SGD in d dimensions, with step size γ(k/d)/d, is at time t = k/d. If the
+One-pass noisy SGD in d dimensions with step size γ(k/d)/d follows the diffusion at time k/d. If the
 risk is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ.
 The mean risk also solves Volterra equations. `mean_risk` gives the risk of the discrete algorithm.
 """

@@ -128,11 +128,11 @@ def release_loss(
         Law of the records; `estimated_population` of the records by default. A law computed from
         the records is not private.
     shuffled : bool
-        If True, records are visited in random order, and the loss covers a mixture over positions
+        If True, records are visited in random order, and the loss is for the mixture over positions
         of the differing record. If False, each record keeps its place.
     finest : float, optional
-        Width of the narrowest panels in the quadrature over positions, which are next to 0 and to
-        the release times; 1/d by default. It has no effect if records keep their places.
+        Width of the quadrature panels next to position 0 and next to the release times; 1/d by
+        default. It has no effect if records keep their places.
 
     Guarantee
     ---------
@@ -381,7 +381,7 @@ def shuffled_loss(
         )
     share = masses / require_scale("horizon", horizon)
     if not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must have a sum of at most {horizon}, got {masses.sum():g}")
+        raise ValueError(f"weights must have a sum of at most {horizon}, got {masses.sum()}")
     exponents = np.where(share > 0, (order - 1.0) * losses, 0.0)
     largest = exponents.max(axis=-1, initial=0.0)
     # Losses keep their digits in expm1; where it overflows its logarithm is shifted.

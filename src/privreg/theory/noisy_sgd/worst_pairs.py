@@ -51,8 +51,8 @@ class PairSearch(Computed):
     A divergence depends on a pair only through weighted inner products of the two records. If the
     second moment Σ has few distinct eigenvalues, these products are sums of Gram matrices. The
     matrices are formed once; a divergence then costs O(1) for any d. Otherwise three matrix
-    products are formed for each position. Inner products of nearly parallel vectors lose half their
-    digits. If too few digits are left, the pair is computed in O(d), as in `average_divergence`.
+    products are formed for each time and position. Inner products of nearly parallel vectors lose
+    half their digits; if too few are left, a pair is computed in O(d) as in `average_divergence`.
 
     Parameters
     ----------

@@ -41,8 +41,8 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
     Harmonic schedules with numerator 1 / mu_c(0) attain the limit as their offset goes to zero; no
-    schedule does better. Without clipping the value is zeta^2 / 2, as for ordinary least squares.
-    For a clipping constant near 0 it is pi zeta^2 / 4, as if only signs of residuals were used.
+    schedule does better. Without clipping the limit is zeta^2 / 2, as for ordinary least squares.
+    As c goes to 0 it tends to pi zeta^2 / 4, as if only the signs of residuals were used.
 
     Parameters
     ----------
