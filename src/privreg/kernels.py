@@ -158,7 +158,7 @@ TESTED = {
 
 
 class _Process:
-    """Count of numbers drawn in large calls; an update that threads lose only delays the kernel."""
+    """Count of numbers drawn in large calls; updates lost between threads only delay the kernel."""
 
     drawn = 0
 
@@ -166,8 +166,8 @@ class _Process:
 def standard_normal(rng: np.random.Generator, shape: int | tuple[int, ...]) -> NDArray[np.float64]:
     """Draw `rng.standard_normal(shape)`, in a compiled loop if this is faster.
 
-    The numbers, the generator's later state and its locking are those of NumPy. A process that
-    draws little loads no compiler. Generators from outside NumPy use their own method.
+    The numbers, the generator's later state and its locking are as in NumPy. A process that draws
+    few numbers loads no compiler. Generators from outside NumPy use their own method.
     """
     size = shape if isinstance(shape, int) else math.prod(shape)
     if (

@@ -179,7 +179,7 @@ class InverseSquareRootRate:
 
     Source
     ------
-    A schedule for which the theory of lin2025 holds; the paper draws constant ones only.
+    The theory of lin2025 covers this schedule; the paper's figures use constant rates only.
     """
 
     value: float

@@ -42,7 +42,7 @@ class Spectrum(Immutable):
         values = require_frozen("eigenvalues", self.eigenvalues, shape=(None,), least=0, most=MOST)
         shares = require_frozen("weights", self.weights, shape=values.shape, least=0, most=1 + 1e-9)
         if not np.isclose(shares.sum(), 1.0, rtol=1e-9):
-            raise ValueError("weights must have sum 1, got another sum")
+            raise ValueError(f"weights must have sum 1, got {shares.sum()}")
         object.__setattr__(self, "eigenvalues", values)
         object.__setattr__(self, "weights", shares)
 
@@ -85,7 +85,7 @@ def uniform(low: float = 0.0, high: float = 2.0, *, nodes: int = 48) -> Spectrum
 
 
 def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> FloatArray:
-    """Midpoints of `dimension` equal cells of [low, high]; their mean is that of the interval."""
+    """Midpoints of `dimension` equal cells of [low, high]; their mean is (low + high) / 2."""
     low, high = _range(low, high)
     require_count("dimension", dimension)
     return low + (high - low) * ((np.arange(dimension) + 0.5) / dimension)
@@ -105,10 +105,10 @@ def power_law(
     .. math:: p(\lambda) = (1-\phi)\, C_\phi^{\phi-1}\, \lambda^{-\phi}, \qquad
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
-    The mean eigenvalue is 1. Panels are equal in the logarithm of the eigenvalue. Each panel has
-    Gauss-Legendre nodes and its exact mass. By default the integral
-    of :math:`\lambda^a e^{-\lambda x}` has an error of at most 1e-5 for powers a from 1/4 to 2, and
-    1e-3 for smaller a. This holds for every x up to about 1 / `smallest`.
+    The mean eigenvalue is 1. Panels have equal width in the logarithm of the eigenvalue. Each panel
+    has Gauss-Legendre nodes and the exact mass of the density. By default, and for x up to about
+    1 / `smallest`, the integral of :math:`\lambda^a e^{-\lambda x}` has an error of at most 1e-5
+    for powers a from 1/4 to 2, and of at most 1e-3 for smaller a.
 
     Parameters
     ----------
@@ -117,8 +117,7 @@ def power_law(
         next to one end. 0 is the uniform law on [0, 2].
     panels : int
         Number of geometric panels, at least 1, from `smallest` to the largest eigenvalue. One more
-        panel covers smaller eigenvalues. For exponents below about -3 the density is steep, and a
-        multiple of `panels` is used.
+        panel covers smaller eigenvalues. Exponents below about -3 use a multiple of `panels`.
     nodes : int
         Number of nodes per panel, at least 1.
     smallest : float

@@ -49,7 +49,8 @@ BUNDLED_DIGITS = "8 x 8 pixels (Alpaydin and Kaynak, UCI optical recognition of 
 class Source:
     """A data set and its stand-in, a table from scikit-learn that has no official test rows.
 
-    `parse` takes the source and its files' checked contents by path, and `stand_in` a reason.
+    `parse` takes the source and the checked contents of its files by path; `stand_in` takes the
+    reason for the stand-in.
     """
 
     name: str
@@ -69,7 +70,7 @@ class Source:
 def mnist(source: Source, contents: Mapping[str, bytes]) -> Table:
     """Table of all images of 1 (label 1) or 7 (label -1): training images, then test images.
 
-    Source: bombari2025, Section 7 (Figures 5, 6, 8); which digit is positive is our choice.
+    Source: bombari2025, Section 7 (Figures 5, 6, 8); the sign of the labels is our choice.
     """
     images, digits, test = read_images(source, contents)
     chosen = np.isin(digits, (POSITIVE_DIGIT, NEGATIVE_DIGIT))
@@ -210,8 +211,7 @@ def extract(archive: bytes) -> bytes:
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:
     """Table of all block groups of California housing; labels are values in $100,000.
 
-    Source: Pace and Barry (1997); the features are as in scikit-learn's `fetch_california_housing`;
-    bombari2025, Section 7.
+    Source: Pace and Barry (1997), with features as in scikit-learn; bombari2025, Section 7.
     """
     (file,) = source.files
     try:
@@ -258,7 +258,7 @@ def _diabetes(reason: str) -> Table:
 
 
 def _digits(reason: str, *, name: str, about: str, pair: tuple[int, int] | None = None) -> Table:
-    """64 pixels from 0 to 16: all digits with their numbers as labels, or two with +1 and -1."""
+    """64 pixels from 0 to 16; labels are the digits, or +1 and -1 for a `pair` of digits."""
     from sklearn.datasets import load_digits
 
     bunch = load_digits()

@@ -35,11 +35,13 @@ class Table(Rebuilt):
     labels : ndarray, shape (n,), float64
         Labels in raw units (MNIST: +1 for the digit 1, -1 for the digit 7).
     feature_names : tuple of d str
+        Name of each feature.
     official_test : ndarray, shape (n,), bool
         True for the rows that the publishers set aside as a test set (MNIST's 10,000 images).
     source : str
         Origin of the data, in the same words for local and downloaded files.
     checksums : mapping from file name to SHA-256
+        Digests of the files that were read.
     stand_in : bool
         True if a bundled table replaces the data set `name`.
     stand_in_reason : str
@@ -73,7 +75,7 @@ class Table(Rebuilt):
             raise ValueError(f"feature_names: {len(self.feature_names)}, expected {columns}")
         for key in ("features", "labels"):
             if not np.all(np.isfinite(getattr(self, key))):
-                raise ValueError(f"{key}: not all finite, expected numbers without gaps")
+                raise ValueError(f"{key}: some are NaN or infinite, expected finite numbers")
         if not (np.isfinite(self.feature_scale) and self.feature_scale > 0):
             raise ValueError(f"feature_scale must be more than 0, got {self.feature_scale}")
         for key in ("features", "labels", "official_test"):
@@ -122,8 +124,7 @@ def split(
 
     If a table has official test rows (MNIST), validation uses only these rows, and training and
     normalisation share the others. Without test rows, all three come from one shuffled pool. For
-    one state of `rng`, a smaller training set is the start of a larger one, so sizes can be
-    compared on common rows.
+    one state of `rng`, a smaller training set is the first part of a larger one.
     Source: bombari2025, Section 7; validation on MNIST's official test images is our choice.
     """
     pool, test = require_rows(
@@ -190,8 +191,8 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
 
     N is the set of normalisation rows and g the table's `feature_scale`. Labels are treated in the
     same way, but without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and
-    gets :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Their deviation
-    is tiny, and dividing by it would give values in the thousands where other images light them.
+    gets :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Division by
+    their tiny deviation would give values in the thousands for other images that light them.
 
     The result is not private: the rows of N must be public or outside the training's guarantee.
 

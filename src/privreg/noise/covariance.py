@@ -1,9 +1,9 @@
 r"""Shaped noise: covariances Σ of private noise that are never held as d × d matrices.
 
 For noise N(0, σ²Σ) the sensitivity of a Gaussian mechanism is measured in the norm √(vᵀΣ⁻¹v). A
-covariance therefore multiplies standard normals by a root of Σ, and measures vectors in the inverse
-norm √(vᵀΣ⁻¹v). The cost of both is linear in the dimension. Σ is diagonal, or a multiple of the
-identity plus a low-rank matrix of public features; Woodbury's identity inverts this sum.
+covariance object therefore multiplies standard normals by a root of Σ and computes this inverse
+norm. The cost of both is linear in the dimension. Σ is diagonal, or a multiple of the identity plus
+a low-rank matrix of public features; Woodbury's identity inverts this sum.
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ record: a noisy sum takes values for one data set that are impossible for its ne
 2012). Here sums and noise are whole numbers; the bound on a record is K = 2²⁰ units.
 
 Proof. (1) A record is one row or all rows of a person, weighted or not. It enters a sum as whole
-numbers k. They are computed, with any rounding, from that record, declarations and earlier releases
-alone. A record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of
-two; `exact_factor` rounds released maps W and iterates θ. The products Wᵀx and xᵀθ are therefore
-exact in double precision, in any order of summation, and in any block, thread or processor.
+numbers k, computed with any rounding from that record, declarations and earlier releases alone. A
+record of zeros enters as 0. Rows and labels are first rounded to multiples of powers of two;
+`exact_factor` rounds released maps W and iterates θ. The products Wᵀx and xᵀθ are therefore exact
+in double precision, for any order of summation and any split into blocks, threads or processors.
 (2) The code compares a record's integer :math:`\sum_j k_j^2` with K², and sets k = 0 if that sum is
 larger (`truncated`). A number is clipped to 0, ..., K. A record's computed part of a sum of vectors
 therefore has norm at most K. Its part :math:`M = \sum k k^\top` of a sum of matrices is
@@ -19,11 +19,12 @@ semi-definite; its trace, and hence its Frobenius norm, is at most K².
 in two. The squared sensitivity Δ² is a whole number: K², or 4K² (replace-one), for vectors; K⁴ or
 2K⁴ for semi-definite matrices, since :math:`\langle M, M'\rangle \ge 0`; 1 or 2 for counts; K² for
 numbers. A person's derivative :math:`M - \lfloor d\,(d^\top M)\rfloor`, :math:`\|d\| \le 1`, is
-rounded by a unit in each entry of a row: Δ² is (K² + (√p + 1) K)², or four times that.
-(5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ. It is a function of S + s ξ:
-the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the least whole number with
-:math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. Entries above the diagonal of a
-symmetric matrix count twice in the norm. Their noise has the least whole t with 2t² ≥ s².
+rounded by a unit in each entry of a row: Δ² is (K² + (√p + 1) K)², or 4 times this (replace-one).
+(5) The release is [S + s ξ] = S + [s ξ], with exact normal deviates ξ and [·] for rounding. It is a
+function of S + s ξ, the Gaussian mechanism on an exact sum, which is (Δ/s)-Gaussian DP. s is the
+least whole number with :math:`\Delta^2 \le 2\rho s^2`, decided in rational arithmetic. In a
+symmetric matrix, entries above the diagonal count twice in the norm. The scale of their noise is
+the least whole t with 2t² ≥ s².
 (6) Everything after the release is post-processing, including products with units, rounding of W
 and θ, and saturation at the ends of 64 bits. The budgets of adaptive releases add up.
 

@@ -81,23 +81,21 @@ def toeplitz_optimum(
         Error to minimise; "largest" and "last" are equal for Toeplitz workloads.
     workload : array_like, shape (steps,) or (workloads, steps), optional
         Toeplitz coefficients of A, or of several A_j, at most 1e12 in size; prefix sums by default.
-        Linear regression with eigenvalues λ_j has the coefficients ``(1 - step_size * λ_j)**t``
-        with weights λ_j.
+        For linear regression: ``(1 - step_size * λ_j)**t`` with weights λ_j, for eigenvalues λ_j.
     weights : array_like, shape (workloads,), optional
-        Weights a_j, from 0 to 1e12; 1 by default. At least one workload with a positive weight must
-        not be all 0.
+        Weights a_j, from 0 to 1e12; 1 by default. Some A_j with a_j > 0 must have a nonzero entry.
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
         at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        such records no non-negative, non-increasing encoder of any number of bands is better.
+        such records, every non-negative, non-increasing encoder has at least the optimum's error.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
     Notes
     -----
     One evaluation of the error takes O(workloads × steps log steps). A search over the encoder's
-    coefficients is well conditioned: near the optimum its curvature is the
-    identity plus the criterion's weights m_t.
+    coefficients is well conditioned: near the optimum, the curvature of the error is the identity
+    plus the criterion's weights m_t.
 
     Examples
     --------
@@ -226,7 +224,7 @@ def _workloads(
     if weights is not None:
         scales = require_array("weights", weights, shape=(len(kernels),), least=0, most=MOST)
     if not np.any(scales * np.any(kernels, axis=1)):
-        raise ValueError("workload must not be all 0 where weights are positive, got only 0")
+        raise ValueError("workload must have a nonzero row with a positive weight, got none")
     return kernels, scales
 
 
@@ -291,12 +289,12 @@ def dense_optimum(
 
     Source
     ------
-    Denisov et al. (2022) and Choquette-Choo et al. (2023) for the problem; the start, the
-    preconditioner and the bound derived. choquettechoo2024, Table 3 (ME).
+    Denisov et al. (2022) and Choquette-Choo et al. (2023) for the problem; choquettechoo2024,
+    Table 3 (ME). The start, the preconditioner and the bound are derived here.
     """
     require_each(require_count, steps=steps, epochs=epochs)
     if steps % epochs:
-        raise ValueError(f"epochs must divide steps, {steps}, got {epochs}")
+        raise ValueError(f"epochs must divide steps = {steps}, got {epochs}")
     tolerance = require_number("tolerance", tolerance, above=0)
     kernel = np.ones(steps)
     if workload is not None:
@@ -416,7 +414,7 @@ def _minimise(
     # Two matrices less at the peak of memory, as soon as the search has passed by them.
     del start
     if inverse is None:
-        raise ValueError("workload must give a well-conditioned problem, got one that is not")
+        raise ValueError("workload must give a well-conditioned problem, got another workload")
     value, gradient = problem.value_and_gradient(inverse)
     kernel = _preconditioner(gram, gradient)
     slope = _cosines(problem.project(gradient))
@@ -492,7 +490,7 @@ def _cosines(matrix: FloatArray, *, inverse: bool = False) -> FloatArray:
 
 
 def _preconditioner(gram: FloatArray, gradient: FloatArray) -> FloatArray:
-    """Inverse curvature in the cosine basis, as if X were diagonal there."""
+    """Inverse curvature in the cosine basis, with X approximated by its diagonal there."""
     spectrum = np.maximum(dctn(gram, norm="ortho").diagonal(), 1e-12)
     level = -float(gradient.diagonal().mean())
     return spectrum[:, None] * spectrum / (spectrum[:, None] + spectrum) / level

@@ -59,7 +59,7 @@ def damped_square_root_limit(damping: float) -> float:
     .. math:: \gamma_\infty^2 = \tfrac2\pi K(1-\nu)
 
     with the complete elliptic integral K of modulus 1-ν, for ν in [0, 1]. The limit is infinite at
-    ν = 0. Source: choquettechoo2024, appendix B, whose formula a Landen transform turns into this.
+    ν = 0. Source: choquettechoo2024, appendix B, after a Landen transform of its formula.
     """
     damping = checked_damping(damping)
     # The parameter is m = (1-ν)², and 1 - m keeps its digits at small ν only in this form.
@@ -84,8 +84,8 @@ def multi_participation_sensitivity(
     .. math:: \gamma = \Big\lVert \sum_{i<k} C_{:, ib} \Big\rVert_2
 
     A record takes part in at most k = `participations` steps, at least b = `separation` apart. γ
-    is exact if the coefficients, shape (steps,), are non-negative and non-increasing. Others are
-    refused; use `multi_participation_bound` for them.
+    is exact if the coefficients, shape (steps,), are non-negative and non-increasing. Other
+    encoders are refused; use `multi_participation_bound` for them.
 
     Guarantee
     ---------
@@ -103,7 +103,7 @@ def multi_participation_sensitivity(
     column = require_array("encoder", encoder, shape=(None,))
     if column[-1] < 0 or np.any(column[1:] > column[:-1]):
         raise ValueError(
-            "encoder must be non-negative and non-increasing, got one that is not: use "
+            "encoder must be non-negative and non-increasing, got another one: use "
             "multi_participation_bound"
         )
     return _spaced_column_sum(column, *_participation(participations, separation))
@@ -113,8 +113,8 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
     r"""Upper bound on the sensitivity of any encoder if a record takes part several times.
 
     For a Toeplitz encoder, the bound is the sensitivity of the non-increasing majorant
-    :math:`\bar c_t = \max_{s \ge t} |c_s|`. It equals `multi_participation_sensitivity` for
-    encoders that this function accepts. For a matrix the bound is
+    :math:`\bar c_t = \max_{s \ge t} |c_s|`. The bound equals `multi_participation_sensitivity` for
+    non-negative, non-increasing encoders. For a matrix it is
 
     .. math:: \gamma^2 \le
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
@@ -177,7 +177,7 @@ def _participation(k: int, b: int) -> tuple[int, ...]:
 
 
 def _spaced_column_sum(column: FloatArray, k: int, b: int) -> float:
-    """Norm of the sum of k columns that are b steps apart."""
+    """Norm of the sum of k columns b steps apart."""
     total = np.zeros_like(column)
     for shift in range(0, min(k * b, column.size), b):
         total[shift:] += column[: column.size - shift]
@@ -215,7 +215,7 @@ def _largest_window(gram: FloatArray, size: int) -> float:
 
 
 def _window_sums(values: FloatArray, size: int) -> FloatArray:
-    """Sums of `size` consecutive rows: the end of one block and the beginning of the next."""
+    """Sums of `size` consecutive rows: the end of one block plus the beginning of the next."""
     count, width = values.shape
     blocks = np.zeros((-(-count // size), size, width))
     blocks.reshape(-1, width)[:count] = values

@@ -102,7 +102,7 @@ class ToeplitzNoise(NoiseStream):
 
     The decoder's coefficients, shape (steps,), start with a nonzero number. `std` is the noise
     multiplier times the encoder's sensitivity times the bound on a step's gradient. White noise is
-    drawn step by step, whatever the blocks. Memory is about four vectors for each
+    drawn in step order, whatever the block lengths. Memory is about four vectors for each
     coefficient up to the last nonzero one. Time is O(log² steps) per step and coordinate.
     """
 
@@ -180,12 +180,12 @@ def correlate_noise(decoder: ArrayLike, white: ArrayLike) -> FloatArray:
 
 
 class TreeNoise(NoiseStream):
-    r"""Stream of tree-aggregated noise that holds one vector per level.
+    r"""Stream of tree-aggregated noise; it stores one vector per level of the tree.
 
     The t-th item is the increment :math:`\xi_t = \nu_t - \nu_{t-1}` of the prefix noise ν. In each
     coordinate, ν_s and ν_t have covariance `std`² times the number of nodes that both prefixes use.
-    For noise of covariance Σ, multiply items by a root of Σ. `std` is the deviation of one node's
-    noise: the noise multiplier times `tree_sensitivity` times the bound on a step's vector. Privacy
+    For noise of covariance Σ, multiply items by a root of Σ. `std` is the standard deviation of a
+    node's noise: noise multiplier × `tree_sensitivity` × bound on a step's vector. Privacy
     accounted with `tree_sensitivity(steps)` covers at most `steps` items; by default the stream is
     endless. Source: anon2024, Algorithm 3, with steps counted from 1; choquettechoo2024, Table 3.
     """
@@ -216,9 +216,9 @@ def tree_sensitivity(steps: int) -> float:
 
     Guarantee
     ---------
-    Assume that adding, removing or zeroing out a record changes one step only, and steps have norm
-    at most 1. With node noise of standard deviation σγ, all prefix sums together are 1/(2σ²)-zCDP.
-    γ² counts the nodes of a step that enter a prefix sum; `tree_levels` counts all its nodes.
+    Assume that adding, removing or zeroing out a record changes one step only, and that a step's
+    vector has norm at most 1. With node noise of standard deviation σγ, all prefix sums together
+    are 1/(2σ²)-zCDP. A step is in `tree_levels` nodes; at most γ² of them enter prefix sums.
     """
     return float(np.sqrt(steps.bit_length()))
 
@@ -226,8 +226,7 @@ def tree_sensitivity(steps: int) -> float:
 def tree_matrices(steps: int) -> tuple[FloatArray, FloatArray]:
     """Tree encoder (nodes, steps) and decoder (steps, nodes), for nodes that enter a prefix sum.
 
-    The decoder maps node noise to the increments that `TreeNoise` yields; its product with the
-    encoder is the identity.
+    The decoder maps node noise to the increments of `TreeNoise`; decoder @ encoder is the identity.
 
     Source
     ------
@@ -282,21 +281,21 @@ class Correlation(Protocol):
     """Correlation of noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Largest norm by which the encoded gradients change if one gradient changes by norm 1."""
+        """Largest norm of the change in the encoded gradients if one gradient changes by norm 1."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
         """Stream of increments ξ_t, made from standard normal draws, one per step."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Steps whose draws ξ_t subtracts, t = `step`, and steps whose draws are not used after t.
+        """Steps of the draws that ξ_t subtracts, and of the draws used last in ξ_t, for t = `step`.
 
-        Steps count from 1. None if increments combine many draws; their scale must be constant.
+        Steps count from 1. None if increments combine many draws; the scale must then be constant.
         """
 
 
 @dataclass(frozen=True)
 class TreeCorrelation:
-    """Tree aggregation (anon2024, Algorithm 3): prefix t has the noise of one node per bit 1 of t.
+    """Tree aggregation (anon2024, Algorithm 3): prefix t has one node's noise per binary 1 of t.
 
     Examples
     --------

@@ -3,7 +3,7 @@ r"""Lower-triangular Toeplitz matrices that correlate noise, with their inverses
 A mechanism adds the noise :math:`\tilde w = B w` with independent normal w to the gradients. The
 *decoder* B has first column :math:`\beta`; the *encoder* :math:`C = B^{-1}` determines the size of
 w. Both are stored as first columns, shape (steps,); B's first entry is usually 1. A product of two
-matrices is a convolution of these, which stores nothing quadratic in the number of steps.
+matrices is a convolution of first columns, so that memory is linear in the number of steps.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _UNIT = 2.0**-53  # relative error of one rounding
 class BoundedInverse(NamedTuple):
     """Approximate inverse in the decoder's shape, and a bound on the 2-norm of each column's error.
 
-    Relative to the column's norm, the error is some ulp after forward substitution, and about 1e-13
-    times the number of steps after Newton's iteration.
+    After forward substitution, the error is a few ulp of the column's norm. After Newton's
+    iteration, the relative error is about 1e-13 times the number of steps.
     """
 
     encoder: FloatArray
@@ -49,17 +49,17 @@ class BoundedInverse(NamedTuple):
 def bounded_inverse(name: str, value: ArrayLike) -> BoundedInverse:
     """Inverse of a lower-triangular decoder with nonzero diagonal, and a bound on its error.
 
-    The decoder is given by Toeplitz coefficients, shape (steps,), or as a matrix. It is refused if
-    no inverse in double precision has a bounded error. The residual bound is derived here. The
-    error bound for products by FFT is from Brent, Percival and Zimmermann (2007), Error bounds on
-    complex floating-point multiplication, Theorem 5.1.
+    The decoder is given by Toeplitz coefficients, shape (steps,), or as a matrix. A decoder is
+    refused if the error of its computed inverse cannot be bounded. The residual bound is derived
+    here. The error bound for products by FFT is from Brent, Percival and Zimmermann (2007), Error
+    bounds on complex floating-point multiplication, Theorem 5.1.
     """
     given = require_coefficients(name, value, least=-MOST, most=MOST)
     if given.ndim == 2:
         square = given.shape[0] == given.shape[1]
         if not square or np.any(np.triu(given, 1)) or np.any(np.diag(given) == 0):
             raise ValueError(
-                f"{name} must be lower triangular with a diagonal other than 0, got another matrix"
+                f"{name} must be lower triangular with no 0 on its diagonal, got another matrix"
             )
     elif given[0] == 0:
         raise ValueError(f"{name} must start with a number other than 0, got 0")
@@ -151,7 +151,7 @@ def _transform_size(steps: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _forward_substitution(kernel: FloatArray, steps: int) -> tuple[FloatArray, FloatArray]:
-    """C = 1/B and 1 - BC for a power series B, with sums in twice double precision."""
+    """C = 1/B and 1 - BC for a power series B, with sums in double-double precision."""
     bands = kernel.size
     lags = np.zeros(bands + 1)
     lags[:bands] = kernel
@@ -239,7 +239,7 @@ def damped_square_root_encoder(steps: int, *, damping: float) -> FloatArray:
 
 
 def square_root(steps: int) -> FloatArray:
-    """Toeplitz decoder with the least maximal error of prefix sums; generating function √(1-x).
+    """Toeplitz decoder that minimises the largest prefix-sum error; generating function √(1-x).
 
     The encoder equals the matrix of prefix sums times the decoder.
 
@@ -282,9 +282,9 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
-    Forward substitution takes steps × bands products; its error is some ulp of the norm. Above 2^28
-    products Newton's iteration is used: O(steps log steps), with an error of 1e-13 × steps × norm.
-    Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
+    Forward substitution takes steps × bands products, with an error of a few ulp of the norm. Above
+    2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 × steps ×
+    norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
 
     Examples
     --------
@@ -351,7 +351,7 @@ def checked_damping(damping: float) -> float:
 class Errors(NamedTuple):
     """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    `mean` is the root mean square over steps; `largest` and `last` are errors of single steps.
+    `mean` is the root mean square over all steps; `largest` and `last` belong to single steps.
     """
 
     mean: float
@@ -360,7 +360,7 @@ class Errors(NamedTuple):
 
 
 def step_variances(decoder: ArrayLike, *, workload: ArrayLike | None = None) -> FloatArray:
-    r"""Variance of the noise in the workload at each step, shape (steps,), for unit white noise.
+    r"""Variance of the workload's noise at each step, shape (steps,), for unit white noise.
 
     .. math:: V_t = \lVert (A B)_{t,:} \rVert_2^2
 
@@ -394,7 +394,7 @@ def workload_errors(
 ) -> Errors:
     """Mean, largest and last error of a mechanism at a noise multiplier of 1.
 
-    `sensitivity` is the encoder's sensitivity, a result of `privreg.noise.sensitivity`.
+    `sensitivity` is the encoder's sensitivity, from a function of `privreg.noise.sensitivity`.
     `decoder` and `workload` are as for `step_variances`.
 
     Examples

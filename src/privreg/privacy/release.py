@@ -43,8 +43,8 @@ class Secret:
     Guarantee
     ---------
     Exact methods use only secure bits (`privreg.noise.exact`). Other methods use a generator whose
-    whole initial state is 192 secure bits. It is fast but not cryptographic: guarantees assume that
-    no observer inverts it.
+    whole initial state is 192 secure bits. This generator is fast but not cryptographic: guarantees
+    assume that no observer recovers its state.
     """
 
     is_secret: ClassVar[bool] = True
@@ -127,10 +127,10 @@ class OneOfMany(OneProcess, Computed):
 
     Guarantee
     ---------
-    Only one setting can be taken: the difference of two outputs has less noise than each output, or
-    none. A copy is the same object. An unpickled object cannot know what was released elsewhere: it
-    allows only the setting taken before pickling. If none was taken and there are several, it
-    allows none. A forked process allows none either.
+    Only one setting can be taken, since the difference of two outputs has less noise than either
+    output, or no noise. A copy is the same object. An unpickled object cannot know what was
+    released elsewhere: it allows only the setting taken before pickling. If none was taken and
+    there are several, it allows none. A forked process allows none either.
 
     Examples
     --------
@@ -254,8 +254,8 @@ class Release(Generic[T]):
 
         Guarantee
         ---------
-        Post-processing: the budget stays the same if the function does not look at the data again.
-        The caller must ensure this.
+        Post-processing: the budget stays the same. The caller must ensure that the function does
+        not use the data again.
 
         Source
         ------

@@ -35,10 +35,9 @@ class LowRankUpdate(Immutable):
     .. math:: S = \mathrm{diag}(v) + U K U^\top
 
     where `v` > 0 has shape (d,), `U` shape (d, k), and the symmetric `K` shape (k, k). With
-    :math:`\mathrm{diag}(v)^{-1/2}U = QR` the matrix is congruent to
-    :math:`I + Q(RKR^\top)Q^\top`, so definiteness, determinant and inverse all follow from the k
-    eigenvalues of :math:`RKR^\top`. The columns of `U` may be linearly dependent and `K` may be
-    indefinite or singular.
+    :math:`\mathrm{diag}(v)^{-1/2}U = QR`, the matrix is congruent to :math:`I + Q(RKR^\top)Q^\top`.
+    Definiteness, determinant and inverse then follow from the k eigenvalues of :math:`RKR^\top`.
+    The columns of `U` may be linearly dependent, and `K` may be indefinite or singular.
     """
 
     diagonal: FloatArray
@@ -148,15 +147,14 @@ def renyi_divergence(
 
     D is infinite if M is not positive definite. For α > 1 this can happen if P has more variance
     than Q in some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are
-    matrices, diagonals or `LowRankUpdate`s. If neither is a full matrix and α is not 1, the
-    cost is O(d k²) for a total rank of k. Results with errors above both a relative 1e-6 and an
-    absolute 1e-9 are refused in this case. Otherwise the cost is O(d³).
+    matrices, diagonals or `LowRankUpdate`s. The cost is O(d³) if one of them is a full matrix or
+    α = 1. Otherwise it is O(d k²) for a total rank of k, and results with errors above both a
+    relative 1e-6 and an absolute 1e-9 are refused.
 
     Source
     ------
-    lin2025, Lemma C.2 (Gil, Alajaji and Linder, 2013). The lemma as printed, with
-    M = αΣ_1 + (1-α)Σ_2, is the divergence D(N_2‖N_1), not D(N_1‖N_2); this function uses the
-    true order.
+    lin2025, Lemma C.2 (Gil, Alajaji and Linder, 2013). The printed formula, with
+    M = αΣ_1 + (1-α)Σ_2, is D(N_2‖N_1), not D(N_1‖N_2). This function uses the correct order.
     """
     delta = np.asarray(mean_difference, dtype=np.float64)
     order = require_scale("order", order)
@@ -176,7 +174,7 @@ def _divergence(
     if isinstance(p, LowRankUpdate) and isinstance(q, LowRankUpdate):
         for name, covariance in (("covariance_p", p), ("covariance_q", q)):
             if not covariance.is_positive_definite:
-                raise ValueError(f"{name} must be positive definite, got a matrix that is not")
+                raise ValueError(f"{name} must be positive definite, got another matrix")
         if order == 1.0:
             return _dense_kullback_leibler(delta, p.dense(), q.dense())
         if abs(order - 1.0) < NEAR_ONE and np.array_equal(p.diagonal, q.diagonal):
@@ -260,7 +258,7 @@ def _divergence_near_one(
     .. math:: \tfrac\alpha2\sum_i\frac{y_i^2}{1+(1-\alpha)x_i}
         + \tfrac12\sum_i\Big(g(x_i) + \frac{g((1-\alpha)x_i)}{\alpha-1}\Big)
 
-    NaN if rounding may cost the divergence more than a relative `RELATIVE`.
+    The result is NaN if the relative rounding error may exceed `RELATIVE`.
     """
     factor, _ = _cholesky(q, "covariance_q")
     white = _solve_lower(factor, _solve_lower(factor, difference).T)
@@ -272,7 +270,7 @@ def _divergence_near_one(
     if rounding > RELATIVE * near:
         return np.nan
     if np.any(excess <= -1.0):
-        raise ValueError("covariance_p must be positive definite, got a matrix that is not")
+        raise ValueError("covariance_p must be positive definite, got another matrix")
     if np.any(mixed <= -1.0):
         return np.inf
     image = axes.T @ _solve_lower(factor, delta)
@@ -318,7 +316,7 @@ def _cholesky(matrix: FloatArray, name: str) -> tuple[FloatArray, float]:
     try:
         factor: FloatArray = np.asarray(np.linalg.cholesky(matrix), dtype=np.float64)
     except np.linalg.LinAlgError as error:
-        raise ValueError(f"{name} must be positive definite, got a matrix that is not") from error
+        raise ValueError(f"{name} must be positive definite, got another matrix") from error
     return factor, float(2.0 * np.sum(np.log(np.diag(factor))))
 
 

@@ -152,8 +152,8 @@ class GradientDescentLaw(Immutable):
         Returns
         -------
         bias, covariance : ndarray, shapes (p, m) and (p, m, m)
-            Bias (j, l): mean of θ_j^(l) minus θ̂_j times the sum of row l of W. Entry j of
-            `covariance`: covariance matrix of θ_j^(1), ..., θ_j^(m).
+            Entry (j, l) of `bias` is the mean of θ_j^(l), minus θ̂_j times the sum of row l of W.
+            Entry j of `covariance` is the covariance matrix of θ_j^(1), ..., θ_j^(m).
         """
         matrix = require_array("weights", weights, shape=(None, None), **SIGNED)
         times = np.arange(1, matrix.shape[1] + 1)
@@ -200,11 +200,11 @@ def gradient_descent_law(
     sample_size = require_count("sample_size", sample_size)
     sums = require_array("gram", gram, shape=(None, None))
     if sums.shape[0] != sums.shape[1] or not np.allclose(sums, sums.T, rtol=1e-9, atol=0):
-        raise ValueError(f"gram must be a symmetric matrix (p, p), got shape {sums.shape}")
+        raise ValueError(f"gram must be symmetric, got an asymmetric matrix of shape {sums.shape}")
     moments = require_array("moment", moment, shape=sums.shape[:1])
     eigenvalues, eigenvectors = np.linalg.eigh(sums / sample_size)
     if not eigenvalues[0] > eigenvalues[-1] * np.finfo(float).eps * len(eigenvalues):
-        raise ValueError("gram must be positive definite, got a matrix that is not")
+        raise ValueError("gram must be positive definite, got a singular or indefinite matrix")
     minimiser = np.asarray(np.linalg.solve(sums, moments))
     if np.max(np.abs(minimiser)) > MOST:
         raise ValueError(f"moment must give a minimiser of size at most {MOST:g}, got a larger one")
@@ -234,6 +234,7 @@ def clipping_bound(
     law : GradientDescentLaw
         Unclipped law for this data.
     features, labels : array_like, shapes (n, p) and (n,)
+        Data set.
     clip_norm : float
         γ, more than 0; `inf` clips nothing.
     steps : int
@@ -242,7 +243,7 @@ def clipping_bound(
     Returns
     -------
     probability, fraction : float
-        Bound min(1, sum); exact expected share of gradients to clip along the unclipped path.
+        Bound min(1, sum), and exact expected share of gradients above γ along the unclipped path.
 
     Source
     ------
@@ -310,6 +311,7 @@ def no_clipping_ratios(
     Parameters
     ----------
     features, labels : array_like, shapes (n, p) and (n,)
+        Data set.
     target : array_like, shape (p,)
         θ, such as the true parameter of the model.
     step_size, steps, label_noise_std
@@ -351,7 +353,7 @@ def no_clipping_ratios(
 
 
 def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -> FloatArray:
-    r"""Constant c_0 that suffices with probability 1 - β in the linear-Gaussian model with n rows.
+    r"""c_0 that meets the No-Clipping Condition with probability 1 - β on n linear-Gaussian rows.
 
     .. math:: c_0 = 12\,\ln^{3/2}(5nT/\beta)
 
@@ -364,8 +366,8 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
 
     Source
     ------
-    brown2024, Lemma 2.6. Its proof gives the factor 12 only as p grows (about 41 at p = 2). The
-    statement holds nevertheless, by a wide margin.
+    brown2024, Lemma 2.6. The proof gives the factor 12 only in the limit of large p, and about 41
+    at p = 2. The statement holds nevertheless, by a wide margin.
     """
     rows = require_real("sample_size", sample_size, least=1, most=2.0**53)
     steps = require_count("steps", steps)

@@ -32,7 +32,7 @@ def privacy_covariance(
     A is the mean derivative of the clipped gradient, known up to `symmetric_noise` of standard
     deviation s. S_t is step size times preconditioner, λ_t the standard deviation of the gradient's
     noise, V_0 the second moment of the start's error. Directions that no step reaches keep V_0.
-    brown2024, equation (18), has one S and one λ for all steps. Exact for linear gradients.
+    In brown2024, equation (18), S and λ are constant. The recursion is exact for linear gradients.
     """
     matrices, noise = np.asarray(step_matrices), np.asarray(gradient_noise_stds)
     covariance, identity = start_covariance, np.eye(len(curvature))
@@ -58,7 +58,7 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
         \qquad w = \gamma/\|\mathbf x\|
 
     r is the residual, γ the clipping norm. A curvature A of condition number 4.5e15 or more is
-    refused: a singular matrix would get a meaningless inverse by rounding. Source: Huber (1967).
+    refused, since rounding could give a singular A a meaningless inverse. Source: Huber (1967).
     The widths w are those of Schweppe's generalised M-estimators.
     """
     if not np.linalg.cond(curvature) < 1 / np.finfo(float).eps:
@@ -68,7 +68,7 @@ def sandwich(curvature: FloatArray, second_moment: FloatArray, *, sample_size: f
 
 
 def averaging_step_sizes(warm_up_steps: int, final_steps: int) -> FloatArray:
-    """Step sizes: `warm_up_steps` ones, then 1, 1/2, ..., 1/K, which average K Newton steps."""
+    """Step sizes 1 for the warm-up, then 1, 1/2, ..., 1/K; the latter average K Newton steps."""
     return np.concatenate([np.ones(warm_up_steps), 1.0 / np.arange(1, final_steps + 1)])
 
 
@@ -77,8 +77,8 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
 
     .. math:: \Phi(c - t) - \Phi(-c - t) = \ell
 
-    c increases in t. At t = 0 it is the two-sided normal quantile; for large t it is t plus the
-    one-sided quantile (Armstrong and Kolesár, 2018, equation 10). The relative error is below 1e-12
+    c increases in t, from the two-sided normal quantile at t = 0 to t plus the one-sided quantile
+    for large t (Armstrong and Kolesár, 2018, equation 10). The relative error of c is below 1e-12
     for levels of at least 1e-3.
 
     Examples
@@ -120,7 +120,7 @@ class Shrunk(NamedTuple):
 def symmetric_noise(dimension: int, *, noise_std: float, rng: np.random.Generator) -> FloatArray:
     """Symmetric Gaussian noise E = s (Z + Zᵀ)/2, (p, p), isotropic in the Frobenius norm.
 
-    The standard deviation is s for diagonal entries and uᵀEu with a unit vector u, s/√2 for others.
+    Diagonal entries, and uᵀEu for unit vectors u, have standard deviation s; other entries s/√2.
     The Gaussian mechanism adds E to symmetric matrices of known Frobenius sensitivity.
     """
     normals = standard_normal(rng, (dimension, dimension))
@@ -143,9 +143,8 @@ def shrink_to(target: FloatArray, noisy: FloatArray, *, noise_std: float) -> Shr
         \hat M = T + \omega (Y - T), \qquad
         \omega = \Big(1 - \frac{s^2\,p(p+1)/2}{\|Y - T\|_F^2}\Big)_+
 
-    where Y = M + E, with E of `symmetric_noise`. The mean squared Frobenius norm of E is
-    s²p(p+1)/2. ω estimates the weight with the least mean squared error, as in Ledoit and Wolf
-    (2004), but with known noise.
+    where Y = M + E, with E of `symmetric_noise`. E has the mean squared Frobenius norm s²p(p+1)/2.
+    ω estimates the weight of least mean squared error, as in Ledoit and Wolf (2004); s is known.
     """
     p = len(noisy)
     deviation = noisy - target

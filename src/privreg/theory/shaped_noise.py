@@ -125,11 +125,11 @@ def private_risk(
     eigenvalues, step_size, sample_size
         As in `sgd_risk`.
     covariance : array_like, shape (d,)
-        Diagonal Σ_ii of the noise's shape in the eigenbasis, at least 0; the rest has no effect.
+        Diagonal Σ_ii in the eigenbasis, at least 0; off-diagonal entries of Σ have no effect.
     noise_std : float
         σ, the noise multiplier times the clipping norm; may be 0.
     decoder : array_like, shape (steps,), optional
-        β of Toeplitz-correlated noise, as in `toeplitz_factor`; tree aggregation by default.
+        Coefficients β as in `toeplitz_factor`; by default the noise is tree-aggregated.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape, std = _noise(lam, covariance, noise_std)
@@ -157,8 +157,8 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda
 
-    where the nodes are left children. The one of height j and number b is in use for prefixes of
-    t steps with 2^j (2b+1) ≤ t < 2^(j+1) (b+1) and t < N.
+    The nodes are the tree's left children. The node of height j and number b is in use for prefixes
+    of t steps with 2^j (2b+1) ≤ t < 2^(j+1) (b+1) and t < N.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
     Source
     ------
-    anon2024, Algorithm 3 (derived); N (N - 1) / 2 at ηλ = 0 for a power of two.
+    Derived from anon2024, Algorithm 3. At ηλ = 0, V is N (N - 1) / 2 if N is a power of two.
     """
     x, size = _shrinkage(shrinkage, sample_size)
     total = np.zeros(x.shape)
@@ -237,7 +237,7 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     shrinkage, sample_size
         As in `tree_factor`.
     decoder : array_like, shape (steps,)
-        β of `privreg.noise.toeplitz`, at least N - 1 coefficients; 1, 0, 0, ... gives
+        At least N - 1 coefficients β, as from `privreg.noise.toeplitz`; 1, 0, 0, ... gives
         `independent_factor`.
 
     Source
@@ -266,7 +266,7 @@ def privacy_error(
     Parameters
     ----------
     factor : array_like, shape (d,)
-        V(ηλ_i) of the noise's correlation in time.
+        Factor V(ηλ_i) of the noise's correlation in time, such as `tree_factor`.
     eigenvalues, covariance, step_size, sample_size, noise_std
         As in `private_risk`: λ, Σ_ii, η, N and σ.
     """
@@ -313,7 +313,7 @@ class PowerLawDecay:
         return np.asarray(zeta(self.exponent, cutoff + 1))
 
     def shaped_trace(self, horizon: float) -> float:
-        """Trace tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), about the `effective_dimension`."""
+        """Trace tr((I/a + H)⁻¹H) = Σ aλ_i / (1 + aλ_i), similar to `effective_dimension`."""
         a = float(horizon)
         # Beyond this many terms aλ_i < 1/8, and the geometric series in it converges quickly.
         terms = int(np.ceil((8 * a) ** (1.0 / self.exponent))) + 1
@@ -376,8 +376,9 @@ def effective_dimension(decay: Decay, horizon: ArrayLike) -> FloatArray:
     Parameters
     ----------
     decay : Decay
+        Eigenvalues λ of the features' covariance.
     horizon : array_like, shape (...)
-        a; may be empty.
+        Horizon a = N η; may be empty.
 
     Examples
     --------
@@ -532,8 +533,8 @@ def minimise_over_step_size(
 ) -> Minimum:
     """Least value of a bound among step sizes from 1/N to 1.
 
-    The search takes 600 steps on a logarithmic grid, then two finer grids around the best step. It
-    uses no derivative: the cutoff k* is a whole number, so that bounds jump.
+    The search tries a logarithmic grid of 600 step sizes, then two finer grids around the best one.
+    It uses no derivative, because bounds jump where the whole number k* changes.
     """
     least = 1 / sample_size
     low, high = np.log(least), 0.0
@@ -604,7 +605,7 @@ def _checked_decay(decay: Number) -> Number:
 def switch_points() -> dict[str, Fraction]:
     """Integer decay exponents r at which two rates are equal, so that their order changes.
 
-    `better`: at constant ε the designed Σ's exponent passes that of Σ = I (Section 4.2: r ≥ 2).
+    `better`: at constant ε, `designed_exponent` passes `identity_exponent` (Section 4.2: r ≥ 2).
     `branch`: at constant ε the maximum in `designed_exponent` changes branch. `threshold`: the
     maximum in `designed_threshold` changes branch. `threshold_better`: `designed_threshold` falls
     below `identity_threshold`. The last three points follow from Corollaries 4.4 and 4.6.

@@ -40,24 +40,24 @@ def variable(
     release: Release | None = None,
     missing: str | None = None,
 ) -> tuple[Any, ...]:
-    """A variable in the form that `xarray.Dataset` takes, with the attributes that it must have.
+    """Variable in the form that `xarray.Dataset` takes, with the required attributes.
 
     Parameters
     ----------
     dims : str or sequence of str
         Dimension names.
     values : array_like
-        One axis a dimension.
+        Array with one axis for each dimension.
     long_name : str
-        What it is, in words.
+        Meaning of the variable, in words.
     units : str
-        "1" if it has none.
+        Units; "1" for a number without units.
     standard_error : str, optional
-        Name of the variable that holds its standard error.
+        Name of the variable that holds the standard errors.
     release : {"private", "diagnostic"}, optional
-        For what a run on real data writes: released under privacy, or not private.
+        Status of values from real data: released under privacy, or not private.
     missing : str, optional
-        Why some of its values are NaN; without it a NaN is refused when the Dataset is written.
+        Reason why some values are NaN; without a reason, `write` refuses NaN.
     """
     attributes = {"long_name": long_name, "units": units}
     if standard_error:
@@ -77,7 +77,7 @@ class DamagedError(ValueError):
 
 
 def read(path: str | Path) -> xr.Dataset:
-    """Read a whole Dataset into memory and close the file; a `DamagedError` if it is not whole."""
+    """Read a whole Dataset into memory and close the file; `DamagedError` if it is damaged."""
     import xarray as xr
 
     try:
@@ -99,9 +99,9 @@ def write(dataset: xr.Dataset, path: str | Path) -> None:
     Raises
     ------
     ValueError
-        A variable lacks `long_name` or `units`, names an ancillary variable that is not there, or
-        holds a NaN without saying why; or a variable or dimension has the name of an attribute of
-        xarray's objects, which `dataset.name` would give in its place.
+        A variable lacks `long_name` or `units`, names an ancillary variable that does not exist, or
+        holds NaN without a reason; or the name of a variable or dimension is also an attribute of
+        xarray objects, which `dataset.name` would return instead.
     """
     _check(dataset)
     encoding: dict[Hashable, dict[str, Any]] = {}
@@ -128,7 +128,7 @@ def write_json(content: Mapping[str, Any], path: str | Path) -> None:
 
 
 def read_json(path: str | Path) -> dict[str, Any]:
-    """The mapping that `write_json` wrote; a `DamagedError` if it is not."""
+    """Mapping that `write_json` wrote; `DamagedError` if the file has another content."""
     try:
         found: dict[str, Any] = json.loads(Path(path).read_bytes())
         stated = found.pop(DIGEST)
@@ -147,7 +147,7 @@ def write_text(text: str, path: str | Path) -> None:
 
 @contextmanager
 def atomic(path: str | Path) -> Iterator[Path]:
-    """A temporary neighbour of `path` that takes its place if the block succeeds."""
+    """Temporary file beside `path`; it replaces `path` if the block succeeds."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")

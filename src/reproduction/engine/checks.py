@@ -1,7 +1,7 @@
 """Checks of evidence: bounds on a number, decided with its noise.
 
-A `Probe` names a variable of an artifact, at labels of its coordinates, and a check of it. `decide`
-reads it and says passed, failed, or too noisy to say.
+A `Probe` names a variable of an artifact, at given coordinate labels, and a check of its values.
+`decide` reads the values and returns passed, failed, or inconclusive if they are too noisy.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Tolerance = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 
 
 class Evidence(Strict):
-    """A variable of an artifact, at labels of its coordinates."""
+    """Variable of an artifact, at given coordinate labels."""
 
     artifact: Artifact = Field(description="STAGE/EXPERIMENT, or data/DATASET.")
     variable: Name
@@ -137,7 +137,7 @@ class Above(Strict):
 
 
 class Monotone(Strict):
-    """Each value of a curve against the next one, in the order of the evidence."""
+    """Each value of a curve is compared with the next one, in the order of the evidence."""
 
     kind: Literal["monotone"]
     direction: Literal["increasing", "decreasing"]
@@ -146,7 +146,7 @@ class Monotone(Strict):
 
 
 class Ordered(Strict):
-    """Values at labels of a dimension, the smallest first."""
+    """Values at the listed labels of a dimension must be in ascending order."""
 
     kind: Literal["ordered"]
     dimension: str
@@ -265,18 +265,18 @@ class Probe(Strict):
 
     @property
     def reads(self) -> Iterator[Evidence]:
-        """Evidence that it reads, its own first."""
+        """Evidence that the probe reads, its own first."""
         for each in (self, *self.falsifiers):
             yield from (each.evidence, *references(each.check).values())
 
     @property
     def artifacts(self) -> tuple[str, ...]:
-        """Artifacts that it reads, its own first."""
+        """Artifacts that the probe reads, its own first."""
         return tuple(dict.fromkeys(evidence.artifact for evidence in self.reads))
 
     @property
     def falsifiers(self) -> tuple[Probe, ...]:
-        """The wrong versions as checks of their own, labelled with what they say."""
+        """The wrong versions as separate checks, each labelled with its statement."""
         return tuple(
             Probe.model_validate(
                 {
@@ -300,7 +300,7 @@ def references(check: Check) -> dict[str, Evidence]:
 
 
 def rejected_values(probe: Probe, check: Check) -> tuple[Any, ...]:
-    """Observations that the probe's check, its bounds read, must refuse; without noise it does."""
+    """Observations that the check must refuse, its bounds being known; verified without noise."""
     inner = _inner(check)
     found: list[Any] = []
     for rejected in probe.rejects:
@@ -329,10 +329,10 @@ def rejected_values(probe: Probe, check: Check) -> tuple[Any, ...]:
 
 @dataclass(frozen=True)
 class Assessment:
-    """Finding of a check; of several comparisons, that on which the decision hangs.
+    """Finding of a check; among several comparisons, the one that decides.
 
-    The margin is the signed distance to the nearest bound, negative outside; the index is in C
-    order, that of a step of a curve at its first point. `passed` ignores the noise.
+    The margin is the signed distance to the nearest bound, negative outside the bounds. The index
+    is in C order; a step of a curve has the index of its first point. `passed` ignores the noise.
     """
 
     decision: Literal["passed", "refuted", "undecided"]
@@ -352,9 +352,9 @@ def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -
     refuted if one fails by z_k standard errors, where z_k gives the whole family the level of a
     single comparison: :math:`\Phi(-z_k) = \Phi(-2) / k`.
 
-    A standard error that is NaN counts as infinite; a tolerance in standard errors has the noise in
-    it already: then s_i = 0. The elements of a curve are taken as independent, which overstates the
-    noise of those that share their random numbers. A wrong shape or a NaN is a ValueError.
+    A standard error of NaN counts as infinite. A tolerance in standard errors already contains the
+    noise: then s_i = 0. Elements of a curve are treated as independent, which overstates the noise
+    if they share random numbers. A wrong shape or a NaN raises a ValueError.
     """
     values = _shaped(check, observed)
     margins, noise = _comparisons(check, values, _cleaned(standard_error, values))
@@ -376,8 +376,8 @@ def assess(check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0) -
 def refuses(check: Check, observation: ArrayLike, standard_error: ArrayLike = 0.0) -> bool:
     """True if a check refuses an observation with this standard error.
 
-    One number against `all` stands for any single element of the array: each position must refuse
-    it. A list of another length than `standard_error` is judged with the largest one.
+    For a check of kind `all`, one number stands for any element: each position must refuse it. A
+    list of another length than `standard_error` is judged with the largest standard error.
     """
     values = np.asarray(observation, dtype=np.float64)
     error = np.asarray(standard_error, dtype=np.float64)
@@ -396,7 +396,7 @@ def refuses(check: Check, observation: ArrayLike, standard_error: ArrayLike = 0.
 def region(
     check: Check, observed: ArrayLike, standard_error: ArrayLike = 0.0
 ) -> tuple[Floats, Floats] | None:
-    """Least and largest value that a check takes at each element; None for one on an order."""
+    """Least and largest value that a check accepts at each element; None for checks of order."""
     inner = _inner(check)
     values = np.asarray(observed, dtype=np.float64)
     if isinstance(inner, Monotone | Ordered):
@@ -411,9 +411,9 @@ def region(
 
 
 def largest_z(check: Check, observed: ArrayLike, standard_error: ArrayLike) -> float | None:
-    r"""The difference of largest absolute value to the expectation, in standard errors.
+    r"""Difference from the expectation, in standard errors, that is largest in absolute value.
 
-    None unless the check counts standard errors and there is one to count.
+    None unless the tolerance is in standard errors and some of them are positive and finite.
     """
     inner = _inner(check)
     if not isinstance(inner, Close) or inner.sigmas is None:
@@ -435,7 +435,7 @@ def _is_scalar(check: Check) -> bool:
 
 
 def _misshapen(check: Check, shape: tuple[int, ...]) -> str:
-    """Shape that a check needs, if the observation has another one; else none."""
+    """Shape that a check needs, if the observation has another shape; else an empty text."""
     if _is_scalar(check):
         fits, wanted = shape == (), "one number"
     elif isinstance(check, Close):
@@ -534,7 +534,7 @@ def _difference(left: Floats, right: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Observation:
-    """Selected values, where they are in C order, and the trials behind their standard errors."""
+    """Selected values, their labels in C order, and the trials behind their standard errors."""
 
     values: Floats
     standard_error: Floats | None
@@ -555,10 +555,10 @@ class Observation:
 
 
 def observe(evidence: Evidence, check: Check, dataset: xr.Dataset) -> Observation:
-    """Select the evidence of a check, to whose selection `ordered` adds its own labels.
+    """Select the evidence of a check; a check of kind `ordered` adds its labels to the selection.
 
-    A label matches a coordinate's number to 1e-9 relative; several coordinates may share a
-    dimension. A variable, coordinate or label that is not there is a ValueError of one line.
+    A label matches a coordinate's number to a relative 1e-9. Several coordinates may share a
+    dimension. A missing variable, coordinate or label raises a ValueError of one line.
     """
     where = f"{evidence.artifact}.{evidence.variable}"
     choose(evidence.variable, [str(name) for name in dataset.data_vars], f"{evidence.artifact}")
@@ -670,7 +670,7 @@ def _axis_labels(array: xr.DataArray, dimension: str) -> list[str]:
 
 
 class CheckResult(Strict):
-    """Outcome of a check, and the values that it saw."""
+    """Outcome of a check, and the observed values."""
 
     # JSON has no infinity of its own.
     model_config = ConfigDict(ser_json_inf_nan="strings")
@@ -701,9 +701,9 @@ class CheckResult(Strict):
 def decide(
     probe: Probe, datasets: Mapping[str, xr.Dataset], digests: Mapping[str, str], scale: Scale
 ) -> CheckResult:
-    """Decide a check by its evidence: the artifacts that it reads, and their files' digests.
+    """Decide a check from the artifacts that it reads and the digests of their files.
 
-    Whatever is wrong with a check, or with what it reads, leaves it untested, with the reason.
+    An error in a check or in its artifacts leaves the check untested, with the reason.
     """
     try:
         found, is_noisy = _weighed(probe, datasets)
@@ -868,8 +868,8 @@ def trials_to_decide(decided: Callable[[float], bool], trials: int) -> int | Non
     The standard error s of T trials is :math:`s \sqrt{T / T'}` at T'. For one bound at distance m
     the answer is :math:`T' = \lceil T (2 s / |m|)^2 \rceil`.
 
-    `decided` says whether all is decided once standard errors are this factor, in (0, 1], of what
-    they are. None if no practicable number decides: the observation lies on a bound.
+    `decided` is true of a factor in (0, 1] if all comparisons are decided with standard errors
+    times this factor. None if no practicable number decides: the observation lies on a bound.
     """
     low, high = trials, trials
     for _ in range(MOST_DOUBLINGS):
@@ -909,7 +909,7 @@ def series(values: Values) -> str:
 
 
 def describe(check: Check) -> str:
-    """Words for a check's demand."""
+    """Requirement of a check, in words."""
     match check:
         case Close():
             tolerances = (

@@ -10,7 +10,7 @@ from reproduction.engine.verdicts import tally
 
 
 def closing(root: str, started: float) -> list[str]:
-    """Verdicts that a run which began at this time has made, a line each."""
+    """Last lines of the run that began at the time `started`."""
     lines: list[str] = []
     for page in (Path(root, "index.html"), Path(root, "studies/index.html")):
         if not page.is_file() or page.stat().st_mtime < started:

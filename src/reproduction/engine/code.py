@@ -15,7 +15,7 @@ IMPORT = re.compile(
 
 @cache
 def code_of(*modules: str) -> str:
-    """Short digest of modules and of all that they import of both packages, wherever they do."""
+    """Short digest of modules and of all modules of both packages that they import anywhere."""
     total = hashlib.sha256()
     for name in sorted(reached(modules)):
         total.update(f"{name} {_read(name)[0]} ".encode())
@@ -29,7 +29,7 @@ def digest_of_folder(folder: Path) -> str:
 
 
 def reached(modules: tuple[str, ...]) -> set[str]:
-    """Modules that others import, directly or not, themselves included."""
+    """The given modules, and all modules that they import directly or indirectly."""
     pending, seen = {*modules}, set()
     while pending:
         name = pending.pop()

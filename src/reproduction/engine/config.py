@@ -90,7 +90,7 @@ class Drawing(Strict):
 
     @property
     def experiments(self) -> list[str]:
-        """Names of the experiments that it shows, sorted."""
+        """Names of the experiments that the drawing shows, sorted."""
         parts = (artifact.split("/") for artifact in self.artifacts.values())
         return sorted({name for kind, name in parts if kind != "data"})
 
@@ -103,11 +103,11 @@ class Paper(Strict):
     tables: dict[Name, Drawing] = Field({})
 
     def drawings(self, kind: str) -> dict[str, Drawing]:
-        """Its `figures` or `tables`."""
+        """The paper's `figures` or `tables`."""
         return {"figures": self.figures, "tables": self.tables}[kind]
 
     def caption(self, drawing: Drawing, scale: Scale) -> str:
-        """Caption with its numbers of trials at a scale; a ValueError if it names none."""
+        """Caption with numbers of trials at a scale; ValueError if an experiment has no trials."""
         trials = {
             name: found
             for name in drawing.experiments

@@ -1,7 +1,7 @@
 """Falsifiers: deliberately wrong versions of code or statement, and the entries that must notice.
 
-A check that no wrong code can fail guards nothing, and evidence that refuses no neighbour of a
-statement does not support it. Each wrong version names all entries that it turns.
+A check that passes with every wrong code protects nothing. Evidence that fits every wrong version
+of a statement does not support it. Each wrong version names all entries that it must turn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Patch:
     target : str
         `package.module:attribute`, in the module that looks the attribute up.
     wrong : callable
-        From what is there to what stands there instead.
+        Function from the right value of the attribute to the wrong one.
     """
 
     target: str
@@ -50,14 +50,14 @@ class WrongVersion:
     says : str
         What is wrong, in a sentence.
     runs : mapping
-        Experiments of the paper that are run anew, with the stages in which the mistake is made;
-        later stages that read these run anew without it.
+        Experiments of the paper to rerun, each with the stages in which the mistake is made; later
+        stages that read the results rerun without the mistake.
     turns : tuple of str
-        Entries that must turn from what holds to what does not, and no others.
+        All entries that must turn from holding to refuted, and no others.
     patches : tuple of Patch
         The mistake in the code.
     parameters : mapping
-        The mistake in an experiment's parameters: experiment to the values that differ.
+        The mistake in the parameters: for each experiment, the values that differ.
     """
 
     name: str
@@ -84,10 +84,10 @@ class WrongStatement:
     says : str
         What is stated in place of the paper's words, in a sentence.
     observes : mapping
-        By artifact and variable: from what is observed to what would be, were the wrong statement
-        the paper's. A ratio to a bound doubles where the bound is halved.
+        For each artifact and variable, a function from the observed values to the values under the
+        wrong statement. For example, a ratio to a bound doubles if the bound is halved.
     turns : tuple of str
-        Entries that must turn from what holds to what does not, and no others.
+        All entries that must turn from holding to refuted, and no others.
     """
 
     name: str
@@ -113,33 +113,33 @@ def listed(names: str) -> tuple[str, ...]:
 
 
 def scaled(factor: float) -> Callable[[Any], Any]:
-    """Function for a `Patch`, with results that are this multiple of the right ones."""
+    """Function for a `Patch` that multiplies the right results by a factor."""
     return lambda right: lambda *arguments, **options: factor * right(*arguments, **options)
 
 
 def times(factor: float) -> Callable[[xr.DataArray], xr.DataArray]:
-    """The ratio to a bound that is divided by this factor."""
+    """Function for `observes`: a ratio to a bound, if the bound is divided by the factor."""
     return lambda observed: observed * factor
 
 
 def plus(distance: float) -> Callable[[xr.DataArray], xr.DataArray]:
-    """The distance from a value that is less by this much."""
+    """Function for `observes`: a distance from a value, if the value is less by `distance`."""
     return lambda observed: observed + distance
 
 
 def power(coordinate: str, exponent: float) -> Callable[[xr.DataArray], xr.DataArray]:
-    """The ratio to a rate that has this much less of the exponent of a coordinate."""
+    """Function for `observes`: a ratio to a rate, if a coordinate's exponent there is less."""
     return lambda observed: observed * (observed[coordinate] ** exponent)
 
 
 @contextmanager
 def applied(patches: Iterable[Patch]) -> Iterator[None]:
-    """The mistakes in place, and taken back.
+    """Context in which the patches are applied; they are undone at its end.
 
     Raises
     ------
     ValueError
-        A target is not there: a falsifier that patches nothing would prove nothing.
+        A target does not exist: a falsifier that patches nothing would prove nothing.
     """
     undo: list[tuple[Any, str, Any]] = []
     try:
@@ -162,7 +162,7 @@ def uncaught(
 ) -> list[str]:
     """One line for each entry that should have turned and did not, or turned without being named.
 
-    What can no longer be judged has not noticed anything.
+    An entry that can no longer be judged counts as not turned.
     """
     before = {record.id: record for record in right}
     after = {record.id: record for record in wrong}

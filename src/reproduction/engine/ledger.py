@@ -50,14 +50,14 @@ class Run(Strict):
 
 
 class Choice(Strict):
-    """Choice left open by the paper that decides the verdict, run at several values."""
+    """Choice that the paper leaves open and that decides the verdict; run at several values."""
 
     choice: Text = Field(description="What is left open.")
     runs: Annotated[tuple[Run, ...], Field(min_length=2)]
 
 
 class Correction(Strict):
-    """The correction with which a statement holds that is refuted as printed."""
+    """Correction of a statement that is refuted as printed and holds as corrected."""
 
     holds_with: Text = Field(description="The correction, to be read after 'holds with'.")
     slip: Literal["misprint", "proof"] = Field(
@@ -78,7 +78,7 @@ class _Entry(Strict):
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """The checks, one run for each value of our choice; none where nothing can be had."""
+        """The checks, one run for each value of our choice; empty if nothing can be checked."""
         return (Run(label="as stated", checks=self.checks),) if self.checks else ()
 
     @property
@@ -88,7 +88,7 @@ class _Entry(Strict):
 
 
 class Statement(_Entry):
-    """Statement of a paper in our words, no stronger, with its place."""
+    """Statement of a paper in our words, no stronger than in print, with its place in the paper."""
 
     kind: StatementKind
     where: Text = Field(description="Section, theorem, equation or panel.")
@@ -126,7 +126,7 @@ class Statement(_Entry):
 
     @property
     def slip(self) -> str:
-        """Key of its slip: the finding, or its own id."""
+        """Key of the statement's slip: the finding's id, or the statement's own id."""
         return self.finding or self.id
 
     @model_validator(mode="after")
@@ -150,7 +150,7 @@ class Statement(_Entry):
 
 
 class CrossCheck(_Entry):
-    """A guard of ours, for or against no paper: two routes to one number, a self-test."""
+    """Check for or against no paper, such as two routes to one number, or a self-test."""
 
     compares: Text = Field(description="What must agree with what.")
     where: Text | None = Field(None, description="The place in the paper that it is near.")
@@ -230,7 +230,7 @@ class Ledger:
         return {finding.id: finding for topic in self.topics for finding in topic.findings}
 
     def shown_by(self, finding: str) -> tuple[str, ...]:
-        """Entries that show a finding: statements that name it, then those that it names."""
+        """Entries that show a finding: statements that name it, then entries that it names."""
         naming = [
             entry.id
             for entry in self.entries.values()
@@ -239,7 +239,7 @@ class Ledger:
         return tuple(dict.fromkeys([*naming, *self.findings[finding].shown_by]))
 
     def reads(self, only: Collection[str] | None = None) -> dict[str, set[str]]:
-        """Variables that the checks read, by artifact; of some entries if they are named."""
+        """Variables that the checks read, by artifact; only those of entries `only`, if given."""
         found: dict[str, set[str]] = {}
         for name, entry in self.entries.items():
             for probe in entry.probes if only is None or name in only else ():
@@ -469,7 +469,7 @@ def _check_names(ledger: Ledger) -> None:
 
 
 class Item(Strict):
-    """Statement of a paper that no entry's `where` shows to be judged as stated."""
+    """Statement of a paper that no entry judges as stated, according to the entries' `where`."""
 
     item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
     says: Text
@@ -490,7 +490,7 @@ def load_coverage(path: str | Path, ledger: Ledger) -> list[Item]:
     Raises
     ------
     ConfigError
-        One line: an item that is not answered or is there twice, an entry that the ledger lacks.
+        An item has no answer, occurs twice, or names an entry that the ledger lacks; one line.
     """
     where = f"{ledger.paper}.coverage"
     listed = yaml.safe_load(Path(path).read_text(encoding="utf-8"))

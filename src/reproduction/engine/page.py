@@ -1,6 +1,6 @@
 """HTML pages of the ledger: results, gallery, one for each paper's places, entry and finding.
 
-Pages of entries and findings hold their pictures, to be sent alone."""
+Pages of entries and findings embed their pictures, so that each can be sent alone."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ EQUATIONS = re.compile(r"\(((?:[A-Z]\.)?\d[.\d]*)\)(?:(?:-| to )\(([A-Z\d.]+)\))
 
 
 def places(where: str) -> list[str]:
-    """Numbered places that a text names, each of a range by itself, or the text."""
+    """Numbered places that a text names, with ranges expanded; the text if it names none."""
     found = []
     for word, listed in NAMED.findall(where):
         name = next(each for each in ORDER if each.startswith(word.capitalize()))
@@ -231,7 +231,7 @@ def _between(first: str, last: str) -> list[str]:
 
 
 def by_place(named: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
-    """Things by the places that a text of each names, in the order of the places' numbers."""
+    """Items grouped by the places that their texts name, in the order of the places' numbers."""
     found: dict[str, list[Any]] = {}
     for where, each in named:
         for place in places(where):
@@ -408,7 +408,7 @@ PIECE = re.compile(
 
 
 def typeset(text: str) -> Markup:
-    """A text with its formulas as HTML, and each as it is written in `data-as`, for the search.
+    """Text with its formulas as HTML; `data-as` keeps each formula as written, for the search.
 
     Examples
     --------

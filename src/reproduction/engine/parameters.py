@@ -25,7 +25,7 @@ Artifact = Annotated[str, Field(pattern=r"^(data|theory|simulation|intervals)/[a
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be run, said in one line."""
+    """Error in a configuration, with a message of one line."""
 
 
 class Strict(BaseModel):

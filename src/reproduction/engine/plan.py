@@ -30,8 +30,8 @@ STAGES = ("theory", "simulate", "summarise", "intervals")
 class Plan:
     """Checked configuration, with inputs, parameters and resources of the rules.
 
-    The folder holds the configuration, with the ledgers below `claims`; the overlay is what a run
-    changes. A ConfigError is one line for the first error, before any job runs.
+    The folder holds the configuration, with the ledgers below `claims`; the overlay holds changes
+    of one run. The first error raises a ConfigError of one line, before any job runs.
     """
 
     def __init__(self, folder: Path, overlay: Mapping[str, Any] | None = None) -> None:
@@ -102,7 +102,7 @@ class Plan:
     def at_once(self) -> str:
         """Pattern of single-shard experiments, each simulated and summarised in one job.
 
-        It has names below their papers' folders; without such experiments it matches nothing.
+        It matches names below their papers' folders; without such experiments it matches nothing.
         """
         found = (key for key, each in self.experiments.items() if each.trials and each.shards == 1)
         return "|".join(f"(?<=/{paper}/){name}" for paper, name in found) or "(?!)"
@@ -148,7 +148,7 @@ class Plan:
     def described(self, *keys: str) -> dict[str, dict[str, Any]]:
         """Captions, artifacts and parameters of figures and tables, for the page.
 
-        They are in natural order, `fig2` before `fig10`; those without a number come last.
+        Names are in natural order, `fig2` before `fig10`; names without a number come last.
         """
         found: dict[str, dict[str, Any]] = {}
         for paper in keys:
@@ -176,7 +176,7 @@ class Plan:
     def ledger_files(self, *keys: str) -> list[str]:
         """Files of the ledgers of papers or of the studies.
 
-        Relative where they lie below the working directory, so that a clone reruns nothing.
+        Paths below the working directory are relative, so that a clone reruns nothing.
         """
         files = [file for key in keys for file in topic_files(self.folder / "claims" / key)]
         here = Path.cwd()
@@ -307,8 +307,8 @@ class Plan:
 def looked_for_in(origin: str) -> str:
     """Source of a table, `PRIVREG_DATA` or `download`, given the path of its recorded origin.
 
-    A change prepares the table anew. A real table stays what it is in a shell that could not
-    prepare it; a stand-in gives way to the real files.
+    If the source changes, the table is prepared anew. A real table is kept in a shell that could
+    not prepare it; a stand-in is replaced by the real files.
     """
     directory, dataset = os.environ.get("PRIVREG_DATA"), Path(origin).stem
     here = "PRIVREG_DATA" if directory and data.is_complete(dataset, directory) else "download"

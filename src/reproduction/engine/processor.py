@@ -1,7 +1,7 @@
 """Processor settings of jobs: the same instructions, hence the same rounding.
 
-OpenBLAS and NumPy choose their loops by what the processor offers, and sums in another order round
-differently. Kernels of Numba need no pin: IEEE arithmetic in their own order.
+OpenBLAS and NumPy choose their loops by processor, and sums in another order round differently.
+Kernels of Numba need no pin: they use IEEE arithmetic in a fixed order.
 """
 
 from __future__ import annotations

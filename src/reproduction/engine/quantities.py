@@ -1,9 +1,9 @@
 """Types of a recipe's parameters, each with its meaning and bounds, stated once.
 
-A recipe says `orders: Some[RenyiOrder]`; the bounds, the words of a refusal and the JSON schema
-follow. A type is narrowed where it is used: `dimension: Annotated[Dimension, Field(ge=2)]`. No
-truth value or text passes for a number, no infinity, no NaN. The upper ends are far from any
-experiment and near to what a machine can hold.
+A recipe declares `orders: Some[RenyiOrder]`; the bounds, the error messages and the JSON schema
+follow. A type is narrowed where it is used: `dimension: Annotated[Dimension, Field(ge=2)]`. Truth
+values, texts, infinity and NaN are not accepted as numbers. The upper bounds are far above any
+experiment and near the limits of a machine.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _distinct(values: list[T]) -> list[T]:
 
 
 def rising(values: Any) -> Any:
-    """The values, or an error where one is not more than the one before."""
+    """The values; an error if one of them is not more than the value before."""
     for left, right in pairwise(values):
         if not left < right:
             raise ValueError(f"must increase, got {right!r} after {left!r}")
@@ -118,7 +118,7 @@ Limit = Callable[[Any], float]
 
 
 def must(words: str, holds: Callable[[Any], Any]) -> Any:
-    """A validator of a model, with words of refusal such as "x must be even, got {self.x}"."""
+    """Validator of a model, with an error message such as "x must be even, got {self.x}"."""
 
     def check(parameters: Any) -> Any:
         if not holds(parameters):
@@ -129,21 +129,21 @@ def must(words: str, holds: Callable[[Any], Any]) -> Any:
 
 
 def more_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
-    """A validator of a model: all values of a field are more than those of another one.
+    """Validator of a model: all values of a field are more than all values of another field.
 
-    Either may be a number, a list or an attribute of a field, such as `design.sample_size`. The
-    other may also be a number that stands here, or an expression with a function that gives it.
+    Either may be a number, a list or an attribute of a field, such as `design.sample_size`. `other`
+    may also be a plain number, or an expression that `limit` evaluates.
     """
     return _bounded("more than", operator.gt, (min, max), field, other, limit)
 
 
 def less_than(field: str, other: str | float, limit: Limit | None = None) -> Any:
-    """Validator of a model: all values of a field are less than those of another one."""
+    """Validator of a model: all values of a field are less than all values of another field."""
     return _bounded("less than", operator.lt, (max, min), field, other, limit)
 
 
 def at_most(field: str, other: str | float, limit: Limit | None = None) -> Any:
-    """Validator of a model: no value of a field is more than one of another field."""
+    """Validator of a model: all values of a field are at most all values of another field."""
     return _bounded("at most", operator.le, (max, min), field, other, limit)
 
 
@@ -226,7 +226,7 @@ class SmallStepAxis(LogAxis):
 
 
 class BudgetStatement(Strict):
-    """A privacy budget in one of the ways in which the papers state theirs."""
+    """A privacy budget in one of the forms that the papers use."""
 
     zcdp: Rho | None = Field(None, description="rho of rho-zCDP.")
     half_square: Rho | None = Field(None, description="rho of rho^2/2-zCDP.")

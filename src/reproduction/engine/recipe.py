@@ -1,7 +1,7 @@
 """Stages of a recipe, written for one cell of its grid.
 
 A recipe declares its axes once. Each of its functions declares the axes over which it is evaluated
-and the quantities that it returns, and `stage` makes of them what the workflow calls:
+and the quantities that it returns. `stage` combines functions into what the workflow calls:
 
     AXES = {"exponent": Axis("schedule exponent alpha", "exponents"), "time": Axis("time", "times")}
 
@@ -52,12 +52,12 @@ class Axis:
     Parameters
     ----------
     meaning : str
-        What it is, in words.
+        Meaning of the axis, in words.
     values : str, sequence or callable
-        An attribute of the parameters, labels, or a function of `parameters` and of the artifacts
-        that it names. Log-spaced settings (`quantities.LogAxis`) stand for their values.
+        Labels, an attribute of the parameters, or a function of `parameters` and of the artifacts
+        that its arguments name. A `quantities.LogAxis` stands for its log-spaced values.
     along : str, optional
-        The axis whose positions these label as well.
+        Name of the axis that these labels describe, in addition to its own labels.
     units : str
     """
 
@@ -67,7 +67,7 @@ class Axis:
     units: str = "1"
 
     def labels(self, given: Given) -> Any:
-        """Its labels, in order."""
+        """Labels of the axis, in order."""
         found: Any = self.values
         if isinstance(found, str):
             found = getattr(given["parameters"], found)
@@ -83,14 +83,14 @@ class Quantity:
     Parameters
     ----------
     meaning : str
-        What it is, in words.
+        Meaning of the quantity, in words.
     dims : str
-        Axes beyond those over which its function is evaluated, separated by blanks.
+        Axes beyond those over which the function is evaluated, separated by blanks.
     units : str
     release : {"private", "diagnostic"}, optional
-        For what a run on real data writes.
+        Status of values from real data.
     missing : str, optional
-        Why some of its values are NaN.
+        Reason why some values are NaN.
     """
 
     meaning: str
@@ -116,7 +116,7 @@ class Quantity:
             Dimensions before this quantity's own.
         values : ndarray
         cells : int
-            How many of the dimensions the cells make, rather than the function's values.
+            Number of dimensions that the cells have; the other ones are of the function's values.
         """
         return {name: self._variable(dims, values)}
 
@@ -271,7 +271,7 @@ class Block:
         return np.asarray(values.transpose(*order).values, order="C")
 
     def _named(self, found: Any) -> Mapping[str, Any]:
-        """Values by name; those of a list of mappings, or of lists of them, on first axes."""
+        """Values by name; lists of mappings, nested or not, give the first axes of the values."""
         if isinstance(found, Mapping):
             if found.keys() != self.quantities.keys():
                 apart = ", ".join(sorted(found.keys() ^ self.quantities.keys()))
@@ -286,7 +286,7 @@ class Block:
     def dims(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Dimensions of the cells, then those of the function's values.
 
-        What a quantity declares of its own comes after both.
+        Dimensions that a quantity itself declares come after both.
         """
         looped = tuple(axis for axis in self.axes if axis in self.arguments)
         whole = tuple(axis for axis in self.axes if axis not in looped)
@@ -301,23 +301,23 @@ def per(*axes: str, **quantities: Quantity | str) -> Callable[[Callable[..., Any
     Parameters
     ----------
     *axes : str
-        Over which it is evaluated, the last one fastest. The function takes a cell's labels by
-        these names, or those left as `**cell`; its values have the other axes first, in order.
+        Axes over which the function is evaluated, the last one fastest. It takes a cell's labels by
+        these names, or the remaining labels as `**cell`. Axes not taken come first in its values.
     **quantities : Quantity or str
-        What it returns, in a mapping by these names, or the value alone where there is one. A text
-        is the meaning of a quantity without further axes. A list of such mappings, or of lists of
-        them, has the quantities' first axes; those of a DataArray may be in any order.
+        Quantities returned, as a mapping by these names, or as a single value if there is only one.
+        A text is the meaning of a quantity without further axes. Lists of such mappings, nested or
+        not, have the quantities' first axes; axes of a DataArray may be in any order.
 
     Returns
     -------
     callable
         A decorator. The function takes by name what it needs: `parameters`, labels of its cell, an
-        artifact (`data`, `theory`, `simulation`), `earlier` for what the functions before it in its
-        stage gave, over all cells, and `trial` to be called for each trial of a
-        simulation, or `trials` to be called once a cell and give all of them on a first axis, or
-        yield one after another. With `trial` the cells of a trial draw one after another from its
-        generator. `shared_rng` is a generator that is the same in every trial, shard and cell; a
-        function that takes it without the trials returns what all of them share.
+        artifact (`data`, `theory`, `simulation`), or `earlier`, the results over all cells of the
+        functions before it in its stage. A function with `trial` is called for each trial of a
+        simulation; the cells of a trial draw one after another from its generator. A function with
+        `trials` is called once for each cell; it returns all trials on a first axis or yields them.
+        `shared_rng` is a generator that is the same in every trial, shard and cell; a function that
+        takes it without the trials returns what all trials share.
     """
 
     def declare(function: Callable[..., Any]) -> Block:
@@ -344,19 +344,19 @@ def stage(
     Parameters
     ----------
     axes : mapping of str to Axis
-        Those of the recipe.
+        Axes of the recipe.
     *blocks : Block
-        From `per`; one without trials for a theory or a summary, one with them for a simulation.
+        Results of `per`, without trials for a theory or a summary, with trials for a simulation.
     attributes : callable, optional
-        Global attributes, of `parameters` and artifacts; a simulation's stay with its summary.
+        Global attributes, a function of `parameters` and artifacts; summaries keep a simulation's.
     shared : mapping of str to callable, optional
-        What blocks and axes take by these names: functions of parameters and artifacts, run once.
+        Functions of parameters and artifacts, run once; blocks and axes take the results by name.
     released : {"private", "diagnostic"}, optional
-        How a run on real data releases the quantities that do not say it themselves.
+        Status of values from real data, for quantities that state none.
     blocks_of : mapping, optional
         `globals()` of a recipe: all blocks that it has declared so far, in order.
     **own : Axis
-        Axes that are this stage's, or differ in it; shown even if no quantity has them.
+        Axes that this stage adds or replaces; shown even if no quantity has them.
     """
     blocks += tuple(each for each in (blocks_of or {}).values() if isinstance(each, Block))
     if released:
@@ -421,9 +421,9 @@ def means(simulation: Block, *names: str, spread: Sequence[str] = ()) -> Block:
     ----------
     simulation : Block
     *names : str
-        Its quantities; all of them by default.
+        Quantities of the block; all of them by default.
     spread : sequence of str
-        Those of which the standard deviation over trials is kept too, as `<name>_spread`.
+        Quantities that also keep their standard deviation over trials, as `<name>_spread`.
     """
     kept = {name: simulation.quantities[name] for name in names or simulation.quantities}
 
@@ -451,7 +451,7 @@ def kept(*blocks: Block, names: Sequence[str] = (), artifact: str = "simulation"
     Parameters
     ----------
     *blocks : Block
-        Those that gave the artifact its quantities, once for all trials.
+        Blocks that computed the artifact's quantities, once for all trials.
     names : sequence of str
         The quantities; all of them by default.
     artifact : {"simulation", "theory"}
@@ -515,16 +515,16 @@ def stated(
     meaning, dims, units
         As in `Quantity`.
     check : mapping
-        From `close`, `between`, `below`, `above` or `every`.
+        Result of `close`, `between`, `below`, `above` or `every`.
     wrong : mapping
-        Small wrong versions of the statement, which the evidence must refuse: what each says, to
-        the check that differs, to the evidence, or to the name of the quantity.
+        Small wrong versions of the statement, which the evidence must refuse. Each wrong statement
+        is mapped to the check that differs, the evidence, or the name of the quantity.
     select : mapping, optional
-        Labels of the quantity's axes; all values without it.
+        Labels of the quantity's axes; all values by default.
     **entry
-        The entry's other fields: `where`, one of `statement` and `compares`, and what else a
-        ledger's file may give; `id` follows from the quantity's name, `kind` is "proof step".
-        `corrected` takes `check` and `wrong` as here, and `evidence` where it differs.
+        The entry's other fields: `where`, one of `statement` and `compares`, and other fields of a
+        ledger's file; `id` follows from the quantity's name, `kind` is "proof step". `corrected`
+        takes `check` and `wrong` as here, and `evidence` if it differs.
     """
     if ("statement" in entry) == ("compares" in entry):
         raise ValueError(f"one of statement and compares must be given: {meaning}")
@@ -598,14 +598,14 @@ def every(check: Raw) -> Raw:
 
 @dataclass(frozen=True)
 class Structure:
-    """Variables and coordinates of an artifact that need not be there yet.
+    """Variables and coordinates of an artifact; the artifact need not exist yet.
 
     Attributes
     ----------
     variables : mapping
-        Dimensions and attributes of what it holds.
+        Dimensions and attributes of the variables.
     coordinates : mapping
-        The same of its coordinates.
+        Dimensions and attributes of the coordinates.
     """
 
     variables: Variables

@@ -56,8 +56,8 @@ def bibliography(papers: Iterable[str]) -> dict[str, dict[str, Any]]:
 def seed_key(path: str) -> str:
     """Key that seeds the draws of an experiment, by its path `paper/experiment`.
 
-    It is the path, unless the package states under which key it was first drawn (`SEEDED_AS`), so
-    that an experiment that moved keeps its numbers.
+    The key is the path, unless `SEEDED_AS` of the package gives the key of the first draws: an
+    experiment that moves keeps its numbers.
     """
     paper, _, experiment = path.partition("/")
     first = getattr(importlib.import_module(package(paper)), "SEEDED_AS", paper)
@@ -87,7 +87,7 @@ def drawings(paper: str, kind: str) -> dict[str, Callable[..., Any]]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A recipe, of a paper or of the studies; a `ConfigError` if it is not there."""
+    """A recipe, of a paper or of the studies; a `ConfigError` if it does not exist."""
 
     paper: str
     name: str
@@ -106,7 +106,7 @@ class Recipe:
         return hasattr(self.module, stage)
 
     def maker(self, kind: str) -> Callable[..., Any]:
-        """The stage that gives an artifact its variables; of a simulation the summary, if any."""
+        """Stage that gives an artifact its variables; for a simulation, its summary if any."""
         stage = STAGE_OF[kind]
         last = "summarise" if stage == "simulate" and self.has("summarise") else stage
         found: Callable[..., Any] = getattr(self.module, last)

@@ -34,7 +34,7 @@ logger = logging.getLogger("reproduction")
 def run(stage: Callable[[Job], Sequence[str] | None], job: Job) -> None:
     """Run a stage; its messages and errors are in the job's log, which Snakemake shows.
 
-    A stage may return failures, a line each, of a job that did its work.
+    A stage may complete its work and still return failures, one line each.
     """
     # Most objects of a short process are modules, which stay: a search for garbage takes a third.
     gc.set_threshold(100_000)
@@ -305,7 +305,7 @@ def _book(path: str) -> Any:
 
 
 def _version() -> str:
-    """Version and commit of this checkout; the version alone of a copy without its history."""
+    """Version and commit of this checkout; the version alone if the copy has no history."""
     # Named, since a copy may lie below the checkout of something else.
     here = ["--git-dir", str(SOURCE.parent / ".git"), "--work-tree", str(SOURCE.parent)]
     command = ["git", *here, "describe", "--always", "--dirty", "--exclude", "*"]

@@ -26,7 +26,7 @@ def mean_and_error(
 ) -> dict[str, tuple[Any, ...]]:
     """Mean over the last axis (the trials) and its standard error, linked as two variables.
 
-    The error is infinite of one trial, and where the mean is infinite or missing.
+    The error is infinite for a single trial, and if the mean is infinite or missing.
     """
     samples = np.asarray(samples)
     mean, deviation = samples.mean(axis=-1), error_of_mean(samples)
@@ -58,7 +58,7 @@ def trials_last(array: DataArray) -> np.ndarray:
 
 
 def standard_deviation(samples: ArrayLike, axis: int = -1) -> np.ndarray:
-    """Standard deviation over trials; infinite of one trial, and where the mean is not finite."""
+    """Standard deviation over trials; infinite for one trial, and if the mean is not finite."""
     samples = np.asarray(samples)
     with np.errstate(invalid="ignore"):
         found = samples.std(axis=axis, ddof=1) if samples.shape[axis] > 1 else np.inf
@@ -73,7 +73,7 @@ def error_of_mean(samples: ArrayLike) -> np.ndarray:
 def loglog_slope(abscissa: ArrayLike, samples: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     """Slope (...) of the log of the mean over trials, and its standard error by propagation.
 
-    The abscissa (points,) is positive, and samples (..., points, trials) are in the mean.
+    The abscissa, shape (points,), and the means of samples (..., points, trials) are positive.
     """
     values = np.asarray(samples, dtype=float)
     mean = values.mean(axis=-1)
@@ -92,7 +92,7 @@ def jackknife(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Statistic and its standard error by leaving out one trial at a time, `inf` below three.
 
-    The statistic takes the places of the trials to use, (kept,). Efron and Stein (1981).
+    The statistic takes the indices of the trials to use, shape (kept,). Efron and Stein (1981).
     """
     places = np.arange(trials)
     value = np.asarray(statistic(places), dtype=float)

@@ -88,7 +88,7 @@ def normals(
 ) -> Iterator[np.ndarray]:
     """Standard normals of shape (len(generators), width) for each step.
 
-    A row holds what its generator would draw step by step, whatever the other generators are.
+    Each row equals the step-by-step draws of its generator, whatever the other generators are.
     """
     size = max(1, DRAWN_AT_ONCE // width)
     for first in range(0, steps, size):

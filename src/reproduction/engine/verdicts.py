@@ -167,8 +167,8 @@ def judge(
 ) -> list[Record]:
     """Judge a ledger's entries, all or those with the ids of `only`.
 
-    Of an entry's checks the worst counts: failed, untested, inconclusive, passed. Runs at choices
-    of ours that contradict each other make the entry depend on our choice. A statement that is
+    The worst of an entry's checks counts: failed, untested, inconclusive, passed. If runs at our
+    different choices contradict each other, the entry depends on our choice. A statement that is
     refuted as printed holds as corrected, or has a gap in its proof, if its correction passes.
     Datasets and SHA-256 digests are those of `Ledger.artifacts`; `results` is the run's folder.
     """
@@ -257,7 +257,7 @@ def _over_runs(outcomes: Collection[Outcome]) -> str:
 def join(ledgers: Iterable[Ledger], records: Iterable[Record]) -> Book:
     """Join ledgers with the verdicts on their entries.
 
-    `broken` of an entry lists its bases that did not hold, or that rest on one that did not.
+    `broken` of an entry lists its bases, direct and indirect, that did not hold.
     """
     found = {(record.paper, record.id): record for record in records}
     topics: list[TopicRecord] = []
@@ -335,12 +335,12 @@ def from_json(text: str | bytes) -> Book:
 
 
 def to_csv(book: Book) -> str:
-    """One row a check, with its entry."""
+    """One row for each check, with its entry."""
     return _table(COLUMNS, (row for record in book.records for row in _rows(record)))
 
 
 def findings_to_csv(findings: Sequence[FindingRecord]) -> str:
-    """One row a finding."""
+    """One row for each finding."""
     columns = ("paper", *(name for name in Finding.model_fields if name != "foremost"))
     rows = ({column: getattr(each, column) for column in columns} for each in findings)
     return _table(
@@ -388,7 +388,7 @@ def _cell(value: object) -> str:
 def gate(records: Sequence[Record]) -> list[str]:
     """Line for each verdict that differs from the ledger's expectation.
 
-    A run at a reduced scale and an entry on stand-in data decide nothing: neither is listed.
+    Runs at a reduced scale and entries on stand-in data are not listed: they decide nothing.
     """
     lines = []
     for record in filter(is_unexpected, records):

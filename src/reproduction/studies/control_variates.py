@@ -110,7 +110,7 @@ class Curvature:
         return cls(product(rows, kept) / n, scored @ rows / n, product(rows, scored**2) / n**2)
 
     def reached(self, reach: FloatArray, eigenvalues: FloatArray) -> tuple[FloatArray, float]:
-        """u, which a map makes from s, and the mean of the weighted square of u."""
+        """u, the image of s under a map, and the mean of the weighted square of u."""
         mean = np.sum((reach.T * eigenvalues) @ reach * self.squares)
         return reach @ self.score, float(mean)
 

@@ -116,13 +116,13 @@ def oracle_lengths(
     rows: int,
     rng: np.random.Generator,
 ) -> tuple[float, float]:
-    r"""Mean length over the slopes of the oracle's intervals, and of non-private least squares'.
+    r"""Mean interval lengths over the slopes, of an oracle and of non-private least squares.
 
     .. math::
         \frac1n A^{-1}BA^{-1} + \lambda^2 A^{-2}, \qquad \lambda = \frac{2\gamma}{n\sqrt{2\rho}}
 
     is the oracle's variance in coordinates whitened by the true Σ, at the best of 14 clip widths.
-    It knows Σ, A, B and the law of its noise, and spends the budget on one Newton step from θ*.
+    The oracle knows Σ, A, B and its noise law; it spends the budget on one Newton step from θ*.
     """
     features, labels = population.draw(rng, rows)
     features = np.column_stack([features, np.ones(rows)])

@@ -1,8 +1,8 @@
 r"""Bounds on the excess risk of Noisy-FTRL, with their constants.
 
-For linear regression, all functions bound the excess risk
-:math:`F(\theta)-F(\theta^*) = \tfrac12\|\theta-\theta^*\|_H^2` of the paper's equation (8), half of
-the quantity in Appendix C. Module `stationary` is exact. `SectorProgram` is for convex functions.
+For linear regression, all functions bound the excess risk :math:`F(\theta)-F(\theta^*) =
+\tfrac12\|\theta-\theta^*\|_H^2` of the paper's equation (8), half of the quantity in Appendix C.
+Module `stationary` has exact values. `SectorProgram` is for convex functions.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
     """
     values = checked_eigenvalues(eigenvalues, least=0)
     if not np.any(values):
-        raise ValueError("eigenvalues must not all be 0, got 0")
+        raise ValueError("eigenvalues must not all be 0, got only 0")
     return float(values.sum() / values.max())
 
 
@@ -135,8 +135,8 @@ def stationary_lower_bound(
     Source
     ------
     choquettechoo2024, Theorem C.18, halved: the paper prints a bound on
-    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). As a bound on the F of equation (8)
-    it is false for small step sizes, at which the exact excess risk tends to half of it.
+    :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). The printed value is no bound on
+    the F of equation (8): for small step sizes the exact excess risk tends to half of it.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -305,7 +305,7 @@ class SectorProgram:
         Warns
         -----
         AccuracyWarning
-            If the bound may exceed the least one by more than a relative 1e-3; it is still valid.
+            If the bound may exceed the least one by more than a relative 1e-3. It remains valid.
         """
         density = require_array(
             "power", power, shape=self.frequencies.shape, least=LEAST**2, most=MOST**2
@@ -330,11 +330,12 @@ class SectorProgram:
         tolerance : float
             Relative decrease of the bound per round below which the search stops.
         most_rounds : int
+            Largest number of rounds.
 
         Warns
         -----
         AccuracyWarning
-            If the last of `most_rounds` rounds still lowered the bound by more than the tolerance.
+            If the last allowed round still lowered the bound by more than the tolerance.
         """
         best, decrease = self.bound(start), inf
         for _ in range(most_rounds - 1):

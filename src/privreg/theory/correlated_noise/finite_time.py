@@ -41,8 +41,8 @@ class ErrorCurve:
     initial : ndarray, shape (steps + 1,)
         Part due to the start's error; set to 0 once it is less than 1e-280 of its first value.
     private, label : ndarray, shape (steps + 1,)
-        Parts due to private noise whose white noise w has standard deviation 1, and due to label
-        noise of standard deviation 1. Multiply each part by the true variance.
+        Part due to private noise if the white noise w has standard deviation 1, and part due to
+        label noise of standard deviation 1. Multiply each part by the true variance.
     """
 
     initial: FloatArray
@@ -80,7 +80,7 @@ def error_curve(
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance, at least 0.
     step_size : float
-        η. An unstable step gives growing errors; it is refused if they overflow.
+        η. If η is unstable, errors grow; η is refused if they overflow.
     coefficients : array_like, shape (at most steps,)
         Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and those below 1e-280 of the
         largest, count as 0.
@@ -129,8 +129,8 @@ def tune_step_size(
     """Find the step size with the least excess risk of the last iterate.
 
     A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
-    between the neighbours of the best point refines it to 0.1 %. If the least step is the best, as
-    under heavy noise, the grid is extended below it until the risk equals the start's.
+    between the neighbours of the best point refines it to 0.1 %. If the smallest step is the best,
+    as under heavy noise, smaller steps are tried until the risk equals the risk of the start.
 
     Parameters
     ----------
@@ -141,8 +141,8 @@ def tune_step_size(
     correlations : callable
         `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Standard deviation of the noise divided by its sensitivity, that is 1/√(2ρ); largest change
-        of a gradient by one record; standard deviation of the label noise. Each may be 0.
+        Standard deviation of the noise divided by its sensitivity, 1/√(2ρ); largest change of a
+        gradient by one record; and standard deviation of the label noise. Each may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 

@@ -56,14 +56,13 @@ class StationaryNoise:
     squared_sensitivity : float
         γ² in the limit of many steps, more than 0; may be `inf`.
     power : callable
-        Even function ω → |B(ω)|², the power of β at frequency ω, from array to array.
+        Even function ω → |B(ω)|², the power of β at frequency ω; it maps arrays to arrays.
     variance_law : callable
         Function c, called by `relative_variance`.
 
     Source
     ------
-    choquettechoo2024, equations (5) and (33), Property C.1; c(b) is an equality inside the proof of
-    Lemma C.4.
+    choquettechoo2024, equations (5) and (33), Property C.1; for c(b), the proof of Lemma C.4.
     """
 
     squared_sensitivity: float
@@ -144,7 +143,7 @@ def stationary_error(
     gradient_noise_std: float,
     label_noise_std: float = 0.0,
 ) -> StationaryError:
-    r"""Excess risk in the limit of many steps; infinite for `step_size` from `stability_limit` on.
+    r"""Excess risk in the limit of many steps; infinite if `step_size` reaches `stability_limit`.
 
     .. math::
         q = \frac{\frac\eta2\sum_j\frac{\zeta^2\lambda_j+\sigma^2c_j}{1-\eta\lambda_j}}
@@ -186,8 +185,7 @@ def stationary_error(
 
     Source
     ------
-    The fixed point of choquettechoo2024, equation (83), with Gaussian fourth moments. The paper
-    does not solve for it.
+    Fixed point, derived here, of choquettechoo2024, equation (83), with Gaussian fourth moments.
     """
     values, eta = checked_spectrum(eigenvalues, step_size, overshoots=True)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -236,7 +234,7 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
     Parameters
     ----------
     squared_sensitivity : float
-        γ² of the encoder, the inverse of the matrix of all coefficients β; may be `inf`.
+        γ² of the encoder, which is the inverse of the Toeplitz matrix of β; may be `inf`.
     clip_norm : float
         Clipping norm G.
     budget : Budget
@@ -295,8 +293,8 @@ def least_private_excess_risk(
 
     .. math:: \frac{\eta^2G^2z^2}{2}\Big(\frac2\pi K(1-\eta)\Big)^2
 
-    No correlation adds less; `toeplitz.mean_estimation_optimal` attains it. K(k) is the complete
-    elliptic integral of modulus k.
+    This value is the least over all correlations; `toeplitz.mean_estimation_optimal` attains it.
+    K(k) is the complete elliptic integral of modulus k.
 
     Parameters
     ----------
@@ -325,7 +323,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
     The ratio is in (0, 1] and increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps
-    to 1 at η = 1. At η = 1, the next gradient cancels the noise of a step without any correlation.
+    to 1 at η = 1. At η = 1, the next step cancels a step's noise even if noise is independent.
 
     Examples
     --------
@@ -443,7 +441,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
 
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
-    r"""Quadrature over a period, for even functions whose finest detail lies at 0.
+    r"""Quadrature over a period, for even functions with their finest detail at frequency 0.
 
     The first Gauss-Legendre panel is half as wide as this detail; other edges are geometric to π.
 
@@ -452,6 +450,7 @@ def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[Float
     smallest : float
         Width of the finest detail, at least 1e-20 and at most π.
     nodes_per_panel : int
+        Number of nodes per panel.
 
     Returns
     -------

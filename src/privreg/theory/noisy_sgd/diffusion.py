@@ -4,9 +4,9 @@ Homogenised SGD is the diffusion
 
     dX = -γ(t) ∇R(X) dt + γ(t) ((2 P(X) Σ + σ² I) / d)^{1/2} dB,    X_0 = x_0.
 
-One-pass noisy SGD with d coordinates and step size γ(k/d)/d follows it at time t = k/d. If the risk
-is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ. The
-mean risk also solves Volterra equations. `mean_risk` gives the risk of the discrete algorithm.
+One-pass noisy SGD in d dimensions with step size γ(k/d)/d follows the diffusion at time k/d. If the
+risk is replaced by its mean, the law is Gaussian, with diagonal covariance in the eigenbasis of Σ.
+The mean risk also solves Volterra equations. `mean_risk` gives the risk of the discrete algorithm.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class RidgeRegression(Immutable):
         return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Expected P if coordinates have mean `point` and this variance, (..., m) -> (...)."""
+        """Expected P for coordinates of mean `point` and this `variance`, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
@@ -181,19 +181,19 @@ class HomogenisedSGD(Computed):
 
     r is the minimiser of the problem, A the diagonal of its curvatures. The variances are solved
     once, for distinct eigenvalues only, by Radau collocation of order 23: each panel reduces to one
-    linear system for the risk. Panels are cut until the rate, its integral and the fastest decay
-    are nearly polynomials on each. Variances between nodes are interpolated with a relative error
-    of about 1e-11. A law that needs more than 1e6 panels is refused.
+    linear system for the risk. Panels are cut until, on each panel, the rate, its integral and the
+    fastest decay are nearly polynomials. Variances between nodes are interpolated with a relative
+    error of about 1e-11. A law that needs more than 1e6 panels is refused.
 
     Parameters
     ----------
     problem : RidgeRegression
+        Objective, start and label noise.
     schedule : RateWithIntegral
         Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral must be
         exact up to rounding.
     gradient_noise_std, horizon : float
-        Standard deviation σ of the noise on each coordinate of the gradient, which may be 0; and
-        last time T = n/d.
+        Standard deviation σ of a gradient coordinate's noise, which may be 0; last time T = n/d.
     minimum_panels : int
         Least number of panels; use more for a rate with a bump far shorter than a panel.
 
@@ -266,7 +266,7 @@ class HomogenisedSGD(Computed):
         """Diagonal of Φ(t, s) = exp(-A(Γ(t) - Γ(s))) for times t ≥ `start` s, shape (..., m)."""
         begin, end = self.checked(start, "start"), self.checked(time)
         if np.any(end < begin):
-            raise ValueError("time must be at least start, got an earlier time")
+            raise ValueError("time must not be before start, got an earlier time")
         elapsed = self.schedule.integral(end) - self.schedule.integral(begin)
         return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
@@ -323,11 +323,11 @@ class Population(Immutable):
         """Regression problem in the eigenbasis of Σ, and this basis, shape (d, d).
 
         The penalty δ is `ridge`; the start x_0, shape (d,), is 0 by default. The basis has the
-        eigenvectors as columns: `vectors @ basis` gives coordinates in it.
+        eigenvectors as columns: `vectors @ basis` gives the coordinates in this basis.
         """
         eigenvalues, basis = np.linalg.eigh(self.second_moment)
         if eigenvalues[0] < -1e-9 * abs(eigenvalues[-1]):
-            raise ValueError("second_moment must be positive semidefinite, got one that is not")
+            raise ValueError("second_moment must be positive semidefinite, got another matrix")
         start = np.zeros_like(self.target) if start is None else start
         origin = require_array("start", start, shape=self.target.shape, **WITHIN)
         problem = RidgeRegression(
@@ -387,12 +387,13 @@ def mean_risk(
         + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
         - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
 
-    where μ is the mean and q the second moment of the error x - x̃. No limit is taken. The
+    where μ is the mean and q the second moment of the error x - x̃. No limit of d is taken. The
     coordinates of the features are independent with mean 0, variance λ_i and fourth moment βλ_i².
 
     Parameters
     ----------
     problem : RidgeRegression
+        Objective, start and label noise.
     step_sizes : array_like, shape (n,)
         Discrete step sizes η = γ(k/d)/d, from 0 to 1e12.
     gradient_noise_std, kurtosis : float
@@ -448,9 +449,10 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
     Parameters
     ----------
     problem : RidgeRegression
+        Objective and label noise; the start has no effect.
     rate, gradient_noise_std : float
-        Scaled rate γ = d η, where 0 gives the limit of small rates; and standard deviation σ of the
-        gradient noise, which may be 0.
+        Scaled rate γ = d η, and standard deviation σ of the gradient noise. Either may be 0; a rate
+        of 0 gives the limit of small rates.
 
     Source
     ------
@@ -504,6 +506,7 @@ def solve_volterra(
     Parameters
     ----------
     problem : RidgeRegression
+        Objective, start and label noise.
     schedule : RateWithIntegral
         Scaled rate; it must be positive, so that Γ can be inverted.
     gradient_noise_std, horizon : float
@@ -629,8 +632,8 @@ def resolved_panels(
         count += int(whole.sum())
         if not count + pieces[~whole].sum() <= MOST_PANELS:
             raise ValueError(
-                "schedule must be piecewise smooth, with an integral that is exact to rounding, "
-                f"and need at most {MOST_PANELS:g} panels, got {type(schedule).__name__}"
+                "schedule must be piecewise smooth, with an integral that is exact to rounding; "
+                f"{MOST_PANELS:g} panels do not resolve it, got {type(schedule).__name__}"
             )
         counts = pieces[~whole].astype(np.int64)
         owner = np.repeat(np.flatnonzero(~whole), counts)

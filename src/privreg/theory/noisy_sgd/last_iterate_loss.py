@@ -61,6 +61,7 @@ def fixed_order_divergence(
     positions : array_like of int, shape (p,)
         Step, counted from 0, at which each comparison replaces the record.
     replacement_features, replacement_labels : array_like, shapes (p, d) and (p,)
+        Record that replaces the original one in each comparison.
     release_steps : array_like of int, shape (r,)
         Ascending step counts in [1, n] after which the iterate is released.
     step_sizes : array_like, shape (n,)
@@ -72,12 +73,12 @@ def fixed_order_divergence(
     -------
     ndarray, shape (r, p, 2)
         D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or an absolute
-        1e-9; less accurate ones are refused. 0 if the release comes before the replaced step;
+        1e-9; less accurate ones are refused. They are 0 for a release before the replaced step, and
         `inf` if the mixture covariance is not positive definite.
 
     Guarantee
     ---------
-    None: the divergence is exact for these two data sets, but does not bound any other pair's.
+    None: the divergence is exact for these two data sets, but bounds no other pair of data sets.
 
     Source
     ------
@@ -140,7 +141,7 @@ def shuffled_hidden_state_loss(
 
     with the divergence D of `hidden_state_divergence`. "reconstruction" follows the recursion
     of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for
-    Gaussian noise and steps that contract by the factor L = 1 - ηλ; it is never the larger one.
+    Gaussian noise and steps that contract by L = 1 - ηλ; it never exceeds "reconstruction".
 
     Parameters
     ----------
@@ -169,8 +170,8 @@ def shuffled_hidden_state_loss(
 
     Source
     ------
-    A reconstruction of the bound of Ye and Shokri (2022) that lin2025 draws in Figure 3(b); their
-    theorem's text was not at hand. In their notation σ'² = ησ²/2: a step's noise ησ is √(2η)σ'.
+    Reconstruction of the bound of Ye and Shokri (2022) in Figure 3(b) of lin2025, without the text
+    of their theorem. In their notation σ'² = ησ²/2: a step's noise ησ is √(2η)σ'.
     """
     records = require_count("records", records)
     counts = np.atleast_1d(require_counts("steps", steps, least=0, most=records))
@@ -203,7 +204,7 @@ def hidden_state_divergence(
     log_square: float,
     bound: Bound,
 ) -> FloatArray:
-    r"""Divergence of the last iterate with ℓ steps before the differing step and m after it.
+    r"""Divergence of the last iterate, for ℓ steps before the differing step and m after it.
 
     .. math::
         \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
@@ -211,7 +212,7 @@ def hidden_state_divergence(
         \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
         s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
 
-    The first factor, `single_step`, is the loss if all iterates are seen; `log_square` is ln L².
+    The first factor, `single_step`, is the loss if all iterates are seen. `log_square` is ln L².
     """
 
     def total(terms: NDArray[np.int64]) -> FloatArray:
@@ -272,8 +273,8 @@ def _compare(
             pairs.append([renyi_divergence(shift, *laws, order=order) for laws in both])
     except (ValueError, np.linalg.LinAlgError):
         raise ValueError(
-            "features, labels, step_sizes, gradient_noise_std, ridge and order must keep means and "
-            "variances within double precision, got too large or too small ones"
+            "features, labels, step_sizes, gradient_noise_std, ridge and order must give means and "
+            "variances that double precision can resolve, got some that are too large or too small"
         ) from None
     return np.array(pairs)
 

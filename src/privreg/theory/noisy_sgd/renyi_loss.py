@@ -1,9 +1,9 @@
 """Rényi loss of noisy homogenised SGD when one record is replaced: approximations, not a guarantee.
 
 Every number here compares two Gaussian laws of a diffusion, for one observed pair of records. It is
-a conjecture that the diffusion approximates noisy SGD. No number bounds a mechanism over all
-neighbouring data sets. The diffusion's variance includes sampling noise of the other records, which
-an adversary may know; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
+a conjecture that the diffusion approximates noisy SGD. No number bounds the loss over all
+neighbouring data sets. The diffusion's variance includes sampling noise of the other records, but
+an adversary may know these; `last_iterate_loss.fixed_order_divergence` is exact for fixed data.
 
 One record enters at the position s = ℓ/d through a discrete step of size η = γ(s)/d. All other
 changes are diagonal in the eigenbasis of Σ. Each covariance is a diagonal matrix, common to both
@@ -116,7 +116,7 @@ def release_loss(
     order : float
         Rényi order α, more than 1. The divergence is infinite above some order.
     release : {"last", "average", "all"}
-        What is released: the last iterate, the average of the iterates after `steps`, or all these.
+        Release: the last iterate, the average of the iterates after `steps`, or all these iterates.
     steps : array_like of int, optional
         Ascending step counts in [1, n] after which iterates are taken. For "last" it is one number,
         n by default. The cost of "average" grows with the square of their number.
@@ -128,10 +128,10 @@ def release_loss(
         Law of the records; `estimated_population` of the records by default. A law computed from
         the records is not private.
     shuffled : bool
-        If True, records are visited in a random order, and the loss is that of a mixture over the
-        position. If False, each record keeps its place.
+        If True, records are visited in random order, and the loss is for the mixture over positions
+        of the differing record. If False, each record keeps its place.
     finest : float, optional
-        Panel width, next to 0 and to the release times, of the quadrature over positions; 1/d by
+        Width of the quadrature panels next to position 0 and next to the release times; 1/d by
         default. It has no effect if records keep their places.
 
     Guarantee
@@ -156,8 +156,7 @@ def release_loss(
 
     Source
     ------
-    lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21) and (24), in their exact
-    variants.
+    lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21), (24), in exact variants.
     """
     rows, targets = require_records(features, labels)
     n, d = rows.shape
@@ -223,7 +222,7 @@ def last_iterate_divergence(
     Parameters
     ----------
     law : HomogenisedSGD
-        Law with noise and unit multiplicities.
+        Law with gradient noise, and with all multiplicities equal to 1.
     first, second : Record
         Record at the position of the differing step, in the first and in the second data set.
     time, position : float
@@ -236,8 +235,8 @@ def last_iterate_divergence(
     Returns
     -------
     float
-        0 if t < s; `inf` if the mixture covariance is not positive definite. Accurate to a relative
-        1e-6 or an absolute 1e-9; other results are refused.
+        0 if t < s; `inf` if the mixture covariance is not positive definite. Results are accurate
+        to a relative 1e-6 or an absolute 1e-9; others are refused.
 
     Guarantee
     ---------
@@ -362,8 +361,7 @@ def shuffled_loss(
     Parameters
     ----------
     divergences : array_like, shape (..., p)
-        Divergence D_j at each position, at least 0, `inf` allowed; for several pairs, their
-        supremum.
+        Divergence D_j at each position, 0 to `inf`; for several pairs, the supremum over pairs.
     weights : array_like, shape (p,)
         Quadrature weights, at least 0, with a sum of at most the horizon; may be empty.
     horizon, order : float
@@ -383,7 +381,7 @@ def shuffled_loss(
         )
     share = masses / require_scale("horizon", horizon)
     if not share.sum() <= 1.0 + 1e-9:
-        raise ValueError(f"weights must have a sum of at most {horizon}, got a larger one")
+        raise ValueError(f"weights must have a sum of at most {horizon}, got {masses.sum()}")
     exponents = np.where(share > 0, (order - 1.0) * losses, 0.0)
     largest = exponents.max(axis=-1, initial=0.0)
     # Losses keep their digits in expm1; where it overflows its logarithm is shifted.
@@ -480,14 +478,14 @@ def release_geometries(
 ) -> Iterator[ReleaseGeometry | None]:
     """`ReleaseGeometry` of the average of the iterates at `times`, for each position (p,).
 
-    It is None if every iterate is released before the position. Positions between the same two
+    An item is None if every iterate is released before its position. Positions between the same two
     iterates are computed together, in arrays of moderate size.
     """
     require_choice("variant", variant, get_args(Variant))
     if law.gradient_noise_std == 0.0:
         raise ValueError("gradient_noise_std must be more than 0 for a privacy loss, got 0.0")
     if np.any(law.problem.multiplicities != 1.0):
-        raise ValueError("law must have one eigenvalue per coordinate, got other multiplicities")
+        raise ValueError("law must have all multiplicities equal to 1, got others")
     released = _ascending(law.checked(times, "times"))
     positions = law.checked(position, "position")
     before = np.searchsorted(released, positions)
@@ -579,8 +577,7 @@ def _distinct_divergence(
         return renyi_divergence(shift, p, q, order=order)
     except ValueError:
         raise ValueError(
-            "features and labels must give laws that double precision can tell apart, got "
-            "equal ones"
+            "features and labels must give two laws that differ in double precision, got equal ones"
         ) from None
 
 

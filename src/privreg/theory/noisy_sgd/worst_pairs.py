@@ -1,4 +1,4 @@
-"""Search for the ordered pair of observed records with the largest loss.
+"""Search for the ordered pair of observed records with the largest privacy loss.
 
 As in `renyi_loss`, losses are approximations that rest on a conjecture and guarantee nothing. A
 maximum over observed pairs does not bound the loss of records that were not observed.
@@ -48,16 +48,16 @@ class WorstPair(NamedTuple):
 class PairSearch(Computed):
     """Divergences of all ordered pairs of the given records, from their Gram matrices.
 
-    A divergence depends on a pair only through weighted inner products of the two records. If Σ has
-    few distinct eigenvalues, these products are sums of Gram matrices that are formed once, and a
-    divergence costs O(1), whatever d is. Otherwise three matrix products are formed for each time
-    and position. Inner products of nearly parallel vectors lose half their digits. If too few
-    digits are left, the pair is computed as in `average_divergence`, in O(d).
+    A divergence depends on a pair only through weighted inner products of the two records. If the
+    second moment Σ has few distinct eigenvalues, these products are sums of Gram matrices. The
+    matrices are formed once; a divergence then costs O(1) for any d. Otherwise three matrix
+    products are formed for each time and position. Inner products of nearly parallel vectors lose
+    half their digits; if too few are left, a pair is computed in O(d) as in `average_divergence`.
 
     Parameters
     ----------
     law : HomogenisedSGD
-        Law with noise and unit multiplicities.
+        Law with gradient noise, and with all multiplicities equal to 1.
     features : array_like, shape (n, d)
         Features of the records in the eigenbasis of Σ, at most 1e12 in size.
     labels : array_like, shape (n,)
@@ -103,10 +103,9 @@ class PairSearch(Computed):
         position : array_like, shape (...)
             Time of the differing step.
         order : array_like, shape (...)
-            Rényi order, more than 1 and at most 1e12; its shape broadcasts with that of
-            `position`.
+            Rényi order, more than 1 and at most 1e12; it broadcasts with `position`.
         variant : {"exact", "paper"}
-            "paper" uses the printed covariance of an average, but not the printed direction.
+            "paper" uses the printed covariance of an average; the direction is always D(i ‖ j).
 
         Warns
         -----
@@ -188,16 +187,16 @@ def candidate_records(
 
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
-    Soon after the differing step, the gap between the means dominates the loss; later the gap
-    between the covariances does. It grows with the norms. In high dimension, features are nearly
-    orthogonal, so that the pairs with the widest gap of means have the largest gradients.
+    Soon after the differing step, the gap between the means dominates the loss. Later the gap
+    between the covariances dominates; it grows with the records' norms. In high dimension features
+    are nearly orthogonal, so that records with large gradients make the widest gaps between means.
 
     Parameters
     ----------
     features, labels : array_like, shapes (n, d) and (n,)
+        Records. Features, labels and points are at most 1e12 in absolute value.
     references : array_like, shape (r, d) or (d,)
-        Points z at which gradients are computed, in the same basis as the features. Features,
-        labels and points are at most 1e12 in size.
+        Points z at which gradients are computed, in the same basis as the features.
     count : int
         Number of records taken by each of the r + 1 criteria, from 1 to n.
 
@@ -222,18 +221,18 @@ def pair_gradient_gap(
     .. math::
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
-    If z is the mean of the iterate at the differing step and δ = 0, η times the proxy is the true
-    gap between the means. The paper's g has the vector of ones for z, and keeps δ. The true gap
-    does not contain δ. With δ, the norm depends on the order of the pair.
+    Let z be the mean of the iterate at the differing step, and η the step size. With δ = 0, η times
+    the proxy is the true gap between the means, which does not depend on δ. The paper takes the
+    vector of ones for z, and keeps δ. With δ > 0, the norm depends on the order of the pair.
 
     Parameters
     ----------
     features, labels : array_like, shapes (n, d) and (n,)
+        Records. Features, labels and points are at most 1e12 in absolute value.
     reference : array_like, shape (..., d)
         Points z, in the same basis as the features. All points together cost one matrix product.
-        Features, labels and points are at most 1e12 in size.
     ridge : array_like, shape (...)
-        δ, from 0 to 1e12; its shape broadcasts to that of the references.
+        Penalty δ, from 0 to 1e12; it broadcasts to the leading dimensions of `reference`.
 
     Source
     ------
@@ -278,7 +277,7 @@ def _at(
 
 
 def _gap(rows: FloatArray, gram: FloatArray, factors: FloatArray, pull: FloatArray) -> FloatArray:
-    """Distances ‖f_i a_i - f_j a_j - pull‖, (n, n), of rows a times `factors` f, shape (n,)."""
+    """Distances ‖f_i a_i - f_j a_j - pull‖, (n, n), with rows a and `factors` f, shape (n,)."""
     square = factors**2 * np.diag(gram)
     parts = square[:, None] + (square + pull @ pull)
     gap = np.multiply.outer(-2.0 * factors, factors)
@@ -309,10 +308,11 @@ def pair_divergences(
     order: float,
     rounding: float,
 ) -> tuple[FloatArray, FloatArray]:
-    r"""Divergence of each ordered pair from the weighted Gram matrices of U = [carry·a, cross·a].
+    r"""Divergence of each ordered pair, from weighted Gram matrices of the columns of U.
 
-    The weighted Gram matrices, outer (carry with carry), mixed and inner, are sums of the `grams`
-    (g, n, n) with `weights` (3, g). With W_i = U_i / √base, the mixture covariance is
+    The columns of U are carry·a and cross·a, as in `ReleaseGeometry`. The three weighted Gram
+    matrices (outer: carry with carry; mixed; inner) are sums over g of `grams`, shape (g, n, n),
+    with `weights`, shape (3, g). With W_i = U_i / √base, the mixture covariance is
 
     .. math:: M = N + W_jBW_j^\top,\quad N = I + W_iAW_i^\top,\quad A = (1-\alpha)K_i,\;
         B = \alpha K_j,\qquad N^{-1} = I - W_iTW_i^\top,\quad
@@ -324,21 +324,21 @@ def pair_divergences(
         M^{-1} = N^{-1} - N^{-1}W_j\frac{B+\det B\;\mathrm{adj}\,S}{\det(I+BS)}W_j^\top N^{-1}.
 
     A and B have one eigenvalue of each sign. M is therefore positive definite exactly if both
-    determinants are positive, or if both are negative and so is :math:`S_{11}`.
+    determinants are positive, or if both determinants and :math:`S_{11}` are negative.
 
-    The second result holds relative errors, given Gram matrices with relative error δ = `rounding`.
-    An error is 0 if the divergence is right to `RELATIVE` or `ABSOLUTE`, and `inf` if it may or may
-    not be finite. In units of the lengths of W's columns, entries of Gram matrices are at most 1.
-    Let k be the sum of the entries of :math:`|A|+4|\det A|`. Entries of T are at most
-    :math:`t = k/|\det(I+AG_{ii})|`. To first order, the first determinant has the relative error
-    :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. Entries of S and products with the means' gap have
-    error Δ in these units. Let F be the last fraction, y its product with the gap, π the gap's
-    coefficients and :math:`|\cdot|` sums of entries. Then
+    The second result holds relative errors, for Gram matrices with relative error δ = `rounding`.
+    An error is 0 if the divergence is right to `RELATIVE` or `ABSOLUTE`, and `inf` if rounding
+    leaves open whether the divergence is finite. Columns of W are scaled to length 1, so that
+    entries of Gram matrices are at most 1. Let k be :math:`4|\det A|` plus the sum of the entries
+    of :math:`|A|`. Entries of T are at most :math:`t = k/|\det(I+AG_{ii})|`. To first order, this
+    determinant has the relative error :math:`\rho = \delta(1+k)/|\det(I+AG_{ii})|`. Let F be the
+    fraction in :math:`M^{-1}`, m the gap between the means, π its coefficients in the columns of W,
+    and :math:`y = FW_j^\top N^{-1}m`. Entries of S and products with m have the error
 
     .. math:: \Delta = \delta(1+5t)+t\rho,\qquad \ln\det M \text{ changes by } \rho+\Delta|F|,
         \qquad \text{the quadratic form by } \Delta(|\pi|+|y|)^2,
 
-    and the rounding of the last sums is added.
+    with :math:`|\cdot|` for sums of entries. The rounding of the last sums is added.
     """
     count = residuals.size
     result, errors = np.empty((count, count)), np.zeros((count, count))

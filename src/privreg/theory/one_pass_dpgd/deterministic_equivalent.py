@@ -78,10 +78,10 @@ def solve(
 ) -> Solution:
     r"""Solve the deterministic equivalent of one-pass DP-GD, for many settings at once.
 
-    Amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant` are broadcast to settings. An
-    exponential Heun step is exact for the stiff linear part. Time grids are geometric at both ends,
-    down to the time scales of a setting's fastest mode. Grids are halved and extrapolated until two
-    levels agree. If none agree, grids are graded towards jumps and kinks of the rate.
+    Amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant` are broadcast; each entry is one
+    setting. Exponential Heun steps are exact for the stiff linear part. Time grids are geometric at
+    both ends, down to the time scales of a setting's fastest mode. They are halved and extrapolated
+    until two levels agree. If none agree, grids are graded towards jumps and kinks of the rate.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def solve(
         gamma = d / n; and rho, for an output that is rho^2/2-zCDP (`inf` adds no noise).
     clip_constant : array_like, shape (...)
         Clipping constant c in units of the residual: gradients are clipped to norm c sqrt(d).
-        `inf` is allowed only without noise.
+        `inf` is allowed only without private noise.
     label_noise_std : float
         Standard deviation zeta of the label noise, which may be 0.
     signal : array_like, shape () or (modes,)
@@ -223,8 +223,7 @@ def sandwich(
 
     Source
     ------
-    bombari2025, Proposition D.1; its proof needs tr(Sigma^2) <= largest * tr(Sigma), but prints the
-    opposite.
+    bombari2025, Proposition D.1. The proof needs tr(Sigma^2) <= largest * tr(Sigma); it prints >=.
     """
     amplitude, smallest, largest, aspect_ratio, start = require_scalars(
         schedule=schedule.amplitude,
@@ -390,7 +389,7 @@ def checked_times(times: ArrayLike) -> NDArray[np.float64]:
 def require_falling(rates: NDArray[np.float64]) -> None:
     """Refuse rates that rise over time, since they would need noise of negative variance."""
     if np.any(rates[1:] > rates[:-1] * (1 + 1e-12)):
-        raise ValueError("schedule must not increase under private noise, got one that does")
+        raise ValueError("schedule must not increase under private noise, got an increasing one")
 
 
 def _extrapolate(
@@ -510,8 +509,8 @@ def _shared_grids(
 ) -> Iterator[tuple[tuple[float, float], NDArray[np.intp]]]:
     """Groups of settings with equal first and last time scales up to a decade, and these scales.
 
-    The fastest mode relaxes in a transient at 0. At the end it remembers a layer, in which the
-    exponents of a step may be as small as the accuracy needs, and no smaller.
+    The fastest mode relaxes in a transient at 0. At the end it remembers only a layer of time. The
+    steps there have exponents as small as the accuracy needs, and no smaller.
     """
     amplitude, gamma, noise_energy, clip_constant = settings
     with np.errstate(divide="ignore"):

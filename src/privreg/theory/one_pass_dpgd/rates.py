@@ -36,18 +36,18 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
 
 
 def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Limit of the least risk divided by gamma, at fixed privacy, for isotropic data.
+    r"""Least risk divided by gamma, as gamma goes to zero at fixed privacy, for isotropic data.
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
-    Harmonic schedules with numerator 1 / mu_c(0) attain it as the offset goes to zero; no schedule
-    does better. Without clipping the limit is zeta^2 / 2, the rate of ordinary least squares. As
-    the clipping constant goes to zero it is pi zeta^2 / 4, as if only signs of residuals were used.
+    Harmonic schedules with numerator 1 / mu_c(0) attain the limit as their offset goes to zero; no
+    schedule does better. Without clipping the limit is zeta^2 / 2, as for ordinary least squares.
+    As c goes to 0 it tends to pi zeta^2 / 4, as if only the signs of residuals were used.
 
     Parameters
     ----------
     clip_constant, label_noise_std : array_like, shape (...)
-        c (`inf` clips nothing) and zeta.
+        Clipping constant c (`inf` clips nothing) and standard deviation zeta of the label noise.
 
     Source
     ------
@@ -59,17 +59,18 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
 
 def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Limit of the least risk over (gamma / rho)^2, for isotropic data and dominant private noise.
+    r"""Least risk divided by (gamma / rho)^2 for isotropic data, as private noise becomes dominant.
 
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    Harmonic schedules with numerator 3/(2 mu_c(0)) attain it at vanishing offset; none does better.
+    Harmonic schedules with numerator 3/(2 mu_c(0)) attain the limit as their offset goes to zero;
+    no schedule does better.
 
     Parameters
     ----------
     clip_constant, label_noise_std : array_like, shape (...)
-        c and zeta.
+        Clipping constant c and standard deviation zeta of the label noise.
 
     Source
     ------
@@ -87,13 +88,13 @@ def least_risk(
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
         = \frac1\gamma
 
-    The bound follows from the best rate at each time, without private noise or a cap on the rate.
-    Its relative error is at most 1e-6.
+    The bound takes the best rate at each time. It ignores private noise and any cap on the rate.
+    The relative error of the computed bound is at most 1e-6.
 
     Parameters
     ----------
     aspect_ratio, clip_constant, label_noise_std, start : float
-        gamma, c (`inf` clips nothing), zeta and R(0).
+        gamma = d / n, clipping constant c (`inf` clips nothing), zeta and initial excess risk R(0).
 
     Source
     ------
@@ -156,18 +157,18 @@ def optimal_exponent(
     Parameters
     ----------
     spectrum_power, signal_power : float
-        phi, less than 1, and psi, less than 1 - phi; at least -1e12.
+        phi < 1 and psi < 1 - phi, each at least -1e12.
     schedule_power : float
-        alpha, from 0 to 1e12; the theorem covers 0, 1/2 and all values from 1 on.
+        alpha, from 0 to 1e12; the theorem covers alpha = 0, alpha = 1/2 and alpha >= 1.
     privacy_power : float
         b, at least -1e12 and less than 1.
 
     Source
     ------
-    bombari2025, Theorem 4, equations (6.4)-(6.6). Where phi (alpha + 1) = 2 and privacy lowers h,
-    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which vanishes with gamma. This is for a fixed a;
-    if a may depend on gamma, the factor :math:`\ln(1/\gamma)` has the smaller power
-    :math:`\kappa/(2-\psi)`. Exactly at the critical b the third case lacks this logarithm.
+    bombari2025, Theorem 4, equations (6.4)-(6.6). If phi (alpha + 1) = 2 and privacy lowers h,
+    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which goes to 0 with gamma. That term is for a
+    fixed a. If a may depend on gamma, the factor :math:`\ln(1/\gamma)` has the smaller power
+    :math:`\kappa/(2-\psi)`. Exactly at the critical b, the theorem's case 3 lacks this factor.
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
     width = schedule_power + 1
@@ -187,7 +188,7 @@ def optimal_exponent(
 def critical_privacy_power(
     spectrum_power: float, signal_power: float, schedule_power: float
 ) -> float:
-    r"""Largest power b of the privacy :math:`\rho = \gamma^b` that does not change the exponent.
+    r"""Largest b at which privacy :math:`\rho = \gamma^b` does not lower the exponent of the risk.
 
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
@@ -230,7 +231,7 @@ def term_exponents(
     spectrum_power, signal_power, schedule_power, privacy_power : float
         As in `optimal_exponent`.
     aspect_ratio : float, optional
-        gamma in (0, 1), for the logarithm if phi (alpha + 1) = 2; by default, the limit gamma → 0.
+        gamma in (0, 1), used only in the logarithm. The default is the limit gamma → 0, without it.
 
     Source
     ------
@@ -249,13 +250,13 @@ def term_exponents(
 
 
 def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power: float) -> float:
-    r"""Exponent of the risk as the schedule's power grows without bound, at most 1.
+    r"""Exponent h of the risk, at most 1, as the schedule's power alpha goes to infinity.
 
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    The limit is less than 1 if phi > 0 and b exceeds 1/2 - phi / (2 (2 - phi - psi)). Powers are as
-    in `optimal_exponent`.
+    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)), with the powers of
+    `optimal_exponent`.
 
     Source
     ------
@@ -269,21 +270,21 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
 def private_bound(
     *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
 ) -> FloatArray:
-    r"""Lower bound on rho^2/2-zCDP estimators' worst excess risk for targets in the unit ball.
+    r"""Lower bound on rho^2/2-zCDP estimators' worst excess risk over targets in the unit ball.
 
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
         \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
 
-    It follows from the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`. Averaged
-    over the prior, the attacks sum to at least :math:`\zeta^2 d / 2` if the squared error is at
-    most 1/40. Privacy keeps this sum below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
+    The proof uses the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`. If the
+    squared error is at most 1/40, the attacks sum to at least :math:`\zeta^2 d / 2` on average over
+    the prior. Privacy keeps this sum below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
 
     Parameters
     ----------
     aspect_ratio, zcdp_root : array_like, shape (...)
         gamma and rho.
     label_noise_std, smallest : float
-        zeta and the smallest eigenvalue.
+        Standard deviation zeta of the label noise, and smallest eigenvalue.
 
     Source
     ------
@@ -303,7 +304,7 @@ def private_bound(
 def statistical_bound(
     *, aspect_ratio: ArrayLike, label_noise_std: float, largest: float = 1.0
 ) -> FloatArray:
-    r"""Lower bound on any estimator's worst excess risk for targets in the unit ball, for large d.
+    r"""Lower bound on any estimator's worst excess risk over targets in the unit ball, for large d.
 
     .. math:: \frac{\zeta^2\gamma}{8\lambda_{\max}}
 
@@ -312,11 +313,11 @@ def statistical_bound(
     aspect_ratio : array_like, shape (...)
         gamma, in (0, 1).
     label_noise_std, largest : float
-        zeta and the largest eigenvalue.
+        Standard deviation zeta of the label noise, and largest eigenvalue.
 
     Source
     ------
-    bombari2025, Lemma D.8. Its equation (D.157) leaves out the 1/2 of the excess risk and prints
+    bombari2025, Lemma D.8. Equation (D.157) omits the factor 1/2 in the excess risk and so prints
     twice this bound. The Bayes risk of the lemma's prior is below the printed bound.
     """
     gamma = require_real("aspect_ratio", aspect_ratio, above=0, below=1)
@@ -327,7 +328,7 @@ def statistical_bound(
 def _descent_times(
     initial: float, reach: float, clip_constant: float, label_noise_std: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Depths ln(R(0)/R), the time over γ for a unit of depth, and the time to reach each depth."""
+    """Depths ln(R(0)/R), times per unit of depth, and times to reach each depth; all times / γ."""
     depth = np.linspace(0.0, reach, 20001)
     risk = initial * np.exp(-depth)
     ratio = clip_constant / np.sqrt(2 * risk + np.square(label_noise_std))

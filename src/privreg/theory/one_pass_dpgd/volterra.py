@@ -67,7 +67,7 @@ class Kernels:
         \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
         m(x) = \frac1d\sum_i e^{-2\lambda_i x}
 
-    These are `signal`, `sampling`, `private` and `mass`. m has the derivative -2 J, and J has -2 K.
+    These are `signal`, `sampling`, `private` and `mass`. Derivatives: m' = -2 J and J' = -2 K.
 
     Source
     ------
@@ -138,18 +138,19 @@ def solve(
     """Excess risk over time, before the output noise, by time-stepping the Volterra equation.
 
     On each interval of the grid the coefficients are averaged, and the kernels are integrated
-    exactly. The error is of order 2 in the interval width. Beside a jump of the rate inside an
-    interval, the error is of order 1.
+    exactly. The error is of order 2 in the interval width. If the rate jumps inside an interval,
+    the error near the jump is of order 1.
 
     Parameters
     ----------
     kernels : Kernels
+        Kernels of the spectrum.
     schedule : Schedule
         Learning rate with one amplitude. It must not rise under private noise.
     times : array_like, shape (times,)
         Grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta. rho may be `inf`; in that case c may be, too. zeta may be 0.
+        gamma, rho, c and zeta. rho may be `inf`; in that case c may be `inf`, too. zeta may be 0.
 
     Warns
     -----
@@ -235,8 +236,8 @@ def risk_path(
         + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
         \qquad \mathcal P = R + \tfrac12\zeta^2
 
-    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,), does
-    not include the noise that only the output gets.
+    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,),
+    excludes the noise that is added to the output only.
 
     Parameters
     ----------

@@ -11,13 +11,13 @@ from privreg.privacy.budget import gaussian_epsilon, to_approximate
 
 
 def published_noise_multiplier(*, epsilon: float, delta: float, steps: int) -> float:
-    r"""The paper's τ, which is enough for zero-out neighbours but not for its own replace-one.
+    r"""The paper's τ, which suffices for zero-out but not for its own replace-one neighbours.
 
     .. math:: \tau^2 = \frac{4\bar k(\ln(1/\delta)+\varepsilon)}{\varepsilon^2},
         \qquad \bar k = \lceil\log_2 N\rceil + 1
 
     The proof of Theorem 4.1 bounds the sensitivity of a node by 2ψ and then charges α/(2τ²) a node,
-    the cost of a sensitivity of ψ; `published_readings` computes what holds.
+    the cost of a sensitivity of ψ; `published_readings` computes the true guarantee.
     """
     levels = ceil(log2(steps)) + 1
     return float(sqrt(4 * levels * (epsilon - np.log(delta))) / epsilon)

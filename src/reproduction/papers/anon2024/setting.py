@@ -66,7 +66,7 @@ class Problem(Strict):
         return LinearModel(self.eigenvalues, self.target, self.label_noise_std)
 
     def excess_risk(self, averages: np.ndarray) -> np.ndarray:
-        """½ ‖w - w*‖²_H over the last axis; infinite for a run that overflowed, or would here."""
+        """½ ‖w - w*‖²_H over the last axis; infinite if a run overflowed or its square does."""
         with np.errstate(over="ignore"):
             return np.asarray(0.5 * (averages - self.target) ** 2 @ self.eigenvalues)
 
@@ -170,7 +170,7 @@ def correlation_named(name: str) -> Correlation:
 
 
 def decoder(correlation: str, steps: int) -> np.ndarray | None:
-    """Toeplitz coefficients of a correlation, None for the tree, which has none."""
+    """Toeplitz coefficients of a correlation; None for the tree, which is not Toeplitz."""
     from privreg.noise.toeplitz import identity, square_root
 
     if correlation == "tree":

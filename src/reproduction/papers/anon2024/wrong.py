@@ -60,7 +60,7 @@ def _plain_norms(right: Any) -> Any:
 
 
 def _wrong_tree(name: str, says: str, wrong: Any) -> WrongVersion:
-    """Other noise of the nodes."""
+    """Wrong version with other noise of the nodes."""
     return WrongVersion(
         name=name,
         says=says,

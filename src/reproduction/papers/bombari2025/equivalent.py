@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def solve(
     parameters: Labelled, spectrum: Spectrum, schedule: Schedule, *at: Any, **options: Any
 ) -> Solution:
-    """Solve the deterministic equivalent in a setting that `problem` takes."""
+    """Solve the deterministic equivalent in the setting of the arguments of `problem`."""
     from privreg.theory.one_pass_dpgd import deterministic_equivalent
 
     return deterministic_equivalent.solve(spectrum, schedule, **parameters.problem(*at), **options)
@@ -37,6 +37,6 @@ def tuned(
 def path(
     parameters: OneRate, spectrum: Spectrum, exponent: float, times: Any, **options: Any
 ) -> Solution:
-    """Along a run."""
+    """The deterministic equivalent along a run."""
     at = parameters.aspect_ratio, parameters.budget.root
     return solve(parameters, spectrum, parameters.schedule(exponent), *at, times=times, **options)

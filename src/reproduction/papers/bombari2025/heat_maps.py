@@ -29,9 +29,9 @@ class Grid(Strict):
         return {"large_clip_excess": constants > 1, "large_rate_excess": rates > 2 / gamma}
 
     def valley_slope(self, values: np.ndarray, fewest: int = 2) -> float:
-        """Log-log slope of the best rate in the constant, over constants below 1 with an inner one.
+        """Log-log slope of the best rate against the constant, for `values` (constants, rates).
 
-        NaN for fewer than `fewest` of them; values have the shape (constants, rates).
+        It uses constants below 1 with a best rate inside the grid; NaN if fewer than `fewest`.
         """
         constants, rates = self.clip_constants.values(), self.initial_rates.values()
         best = np.argmin(values[constants < 1], axis=1)
@@ -43,7 +43,7 @@ class Grid(Strict):
 
 
 def best_in_and_out(values: np.ndarray, scores: np.ndarray, region: np.ndarray) -> np.ndarray:
-    """Log ratio of the values at the least score inside a region to those at the least outside.
+    """Log ratio of values at the least score inside a region to values at the least score outside.
 
     Values have the shape (constants, rates, ...); NaN where all settings lie on one side.
     """

@@ -52,7 +52,7 @@ class TableParameters(Strict):
         return tables.sizes_that_fit(from_dataset(data), **self._sizes())
 
     def train_sizes(self, data: Dataset) -> list[int]:
-        """Training sizes, in proportion to the rows that there are."""
+        """Training sizes, in proportion to the available rows."""
         largest = self.sizes(data)["train"]
         return [max(1, size * largest // max(self.train)) for size in self.train]
 

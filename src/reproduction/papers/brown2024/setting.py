@@ -41,11 +41,11 @@ class OneThreshold(OneSize):
 
     @property
     def clip_norm(self) -> float:
-        """gamma."""
+        """Clipping norm gamma."""
         return self.clip_constant * np.sqrt(self.dimension)
 
     def gradient_noise_std(self, rho: ArrayLike, gradients: int) -> NDArray[np.float64]:
-        """The noise at which so many gradients together cost rho."""
+        """Standard deviation of the noise at which this number of gradients costs rho in total."""
         from privreg.algorithms.full_batch_dpgd import full_batch_noise_std
 
         return full_batch_noise_std(
@@ -115,7 +115,7 @@ def draw(
 
 
 def unit_vector(dimension: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Uniform on the unit sphere."""
+    """Uniform draw from the unit sphere."""
     direction = rng.standard_normal(dimension)
     return np.asarray(direction / np.linalg.norm(direction))
 
@@ -137,7 +137,7 @@ def descend(
     gradients: int | None = None,
     **options: Any,
 ) -> FullBatchIterates:
-    """DP-GD with noise for which these gradients, by default those of one run, cost rho.
+    """DP-GD with noise at which `gradients` gradients, by default those of one run, cost rho.
 
     By default `times` is the last step alone; None keeps every step.
     """

@@ -1,7 +1,7 @@
 """The mechanisms of Table 3 and Figure 4, each with its prefix error at a noise multiplier of 1.
 
 Baselines may restart after equal stretches of steps; the paper writes × S for S stretches. As in
-the paper S has the least mean error, among the numbers that divide the participations.
+the paper, S is the divisor of the number of participations that gives the least mean error.
 """
 
 from __future__ import annotations

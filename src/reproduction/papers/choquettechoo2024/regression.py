@@ -60,7 +60,7 @@ def two_levels(dimension: int) -> np.ndarray:
 
 
 def damping(setting: Setting) -> float:
-    """The paper's choice, the step size times the least eigenvalue."""
+    """Damping that the paper chooses: the step size times the least eigenvalue."""
     return float(setting.step_size * setting.eigenvalues.min())
 
 

@@ -1,4 +1,4 @@
-"""Figures of lin2025, each drawn from artifacts alone; from `readings` on not in the paper."""
+"""Figures of lin2025, drawn from artifacts alone; `readings` and later ones are not the paper's."""
 
 from __future__ import annotations
 

@@ -283,7 +283,7 @@ class DrawnStart(HomogenisedSGD):
     """Equation (10) for a start that is drawn from N(0, I) and never shown.
 
     Its mean starts at 0 and its variance at 1, where (10) has x_0 and 0. The risk in the
-    diffusion's noise is still that for the problem's start, as it hardly depends on the start.
+    diffusion's noise is still the risk for the problem's start, on which it hardly depends.
     """
 
     def mean(self, time: ArrayLike) -> NDArray[np.float64]:
