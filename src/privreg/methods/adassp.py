@@ -14,7 +14,7 @@ is the ridge; τW and νz are noise. With :math:`G = (D + \kappa I + \tau W)^{-1
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from math import log, sqrt
 from typing import Any, ClassVar, Self
@@ -31,6 +31,7 @@ from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Proble
 from privreg.privacy.budget import Budget, Neighbours
 
 FloatArray = NDArray[np.float64]
+LARGE = "an error above that of predicting the mean may be predicted 30 % too small"
 RIDGE_NODES = 9  # of a Gauss–Hermite rule for the noise in the smallest eigenvalue
 
 
@@ -116,7 +117,8 @@ def _regime(problem: Problem, found: Prediction) -> Prediction:
         return found.with_doubt(
             f"too few rows: {problem.sample_size} for {problem.dimension} features"
         )
-    return found.marked(Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
+    marked = found.marked(Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
+    return marked if marked.beats_the_mean else replace(marked, warnings=(LARGE,))
 
 
 def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> ErrorMoments:

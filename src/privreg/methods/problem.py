@@ -226,7 +226,7 @@ def _noise_law(law: str, noise: float, variance: float) -> Any:
 
 ROWS, SEED = 2048, 20250516
 # Modes of one group differ by at most this factor; more groups only for wider spectra.
-GROUP_WIDTH, MOST_GROUPS = 1.2, 24
+GROUP_WIDTH, MOST_GROUPS = 1.1, 24
 # E x_j⁴ / λ_j² of coordinates; a one-hot row has but one that is not 0.
 KURTOSES = {"gaussian": 3.0, "uniform": 1.8, "student_t5": 9.0, "one_hot": 1e9}
 
@@ -265,7 +265,7 @@ def rows_of(problem: Problem, *, count: int = ROWS) -> Rows:
     width = max(np.log(GROUP_WIDTH), span / MOST_GROUPS * (1 + 1e-9))
     classes = np.floor(np.log(values / values[0]) / width + 1e-9)
     shares = values * signal**2 / (2 * problem.null_risk or 1.0)
-    if problem.feature_law != "gaussian":
+    if problem.feature_law != "gaussian" or span > 0:
         # Directions differ: coordinates with more than 1/4, 1/16 or 1/64 of the signal stand apart.
         classes += np.ceil(np.log(64 * shares.clip(1 / 64, 1)) / np.log(4) - 1e-9) / 4
         order = np.argsort(classes, kind="stable")
