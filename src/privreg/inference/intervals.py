@@ -1,7 +1,7 @@
 """Confidence intervals from the iterates of private gradient descent, and their exact coverage.
 
 Each construction turns iterates into m replicates (weighted sums) and treats the replicates as a
-sample. All of it is post-processing of released iterates and costs no privacy. The target is the
+sample. Intervals are post-processing of released iterates and cost no privacy. The target is the
 *empirical minimiser*, least squares on the same data, not the population parameter.
 """
 

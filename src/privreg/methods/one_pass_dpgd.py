@@ -5,7 +5,7 @@ r"""One-pass DP-GD: runs, and their error predicted by a deterministic equivalen
 
 Step k has rate η_k, clip norm γ and noise σ_k. C_j is coefficient j's mean squared error. A
 residual has variance :math:`\sigma^2 + \sum_j x_j^2 C_j`. Clipped at :math:`\gamma/\|x\|`, it has
-unclipped share π and second moment q. As p grows, the norms concentrate, which gives (4.7) and
+unclipped share π_x and second moment q_x. As p grows, the norms concentrate, which gives (4.7) and
 (4.8) of bombari2025. At small p, or for heavy tails, the rows' own norms and fourth moments matter.
 """
 
