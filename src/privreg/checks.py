@@ -3,7 +3,7 @@
 Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12]. Signed settings are at
 most 1e12 in absolute value, counts at most 2^53. Data may be any finite numbers; they are clipped
 to declared bounds. An error reads "name must be ..., got ...". It quotes one number or text, never
-the contents of a list, an array or an object. For data it names columns and counts rows.
+the contents of a list, an array or an object. An error about data names columns and counts rows.
 """
 
 from __future__ import annotations

@@ -184,8 +184,8 @@ def plan_run(
     Settings are searched by predicted error, for each problem and for all problems together. Each
     method's alternative has the settings with the least regret found. The regret is the largest
     ratio, over the problems, of the settings' objective to the least objective known for the
-    problem. Problems that differ in their noise stand for a range of noise: each is also judged
-    with every pair of a stated noise law and a stated misfit.
+    problem. If problems differ in their noise, each problem is also judged with every pair of a
+    stated noise law and a stated misfit.
 
     Parameters
     ----------

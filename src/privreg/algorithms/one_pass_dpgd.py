@@ -407,7 +407,7 @@ class Mechanism(Immutable):
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must cost at most {self.budget}, got rho = {spent**2 / 2:g}"
+                f"noise_shape must cost at most {self.budget}, got rho = {spent * spent / 2:g}"
             )
 
     @classmethod

@@ -430,10 +430,10 @@ class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
     With an intercept, the start releases the sum of the rows. With `label_share`, each row first
-    gets its label appended, scaled to the bound 2 `feature_norm`; its norm is then at most
-    √5 `feature_norm`. The fit also releases a histogram of row lengths, and histograms of residuals
-    at the start and after each warm-up step. It releases Gram matrices of rows shortened to length
-    R and sums of gradients clipped to γ.
+    gets its label appended, scaled to the bound 2 `feature_norm`; the row's norm is then at most √5
+    `feature_norm`. The fit also releases a histogram of row lengths, and histograms of residuals at
+    the start and after each warm-up step. It releases Gram matrices of rows shortened to length R
+    and sums of gradients clipped to γ.
     """
 
     settings: StartSettings

@@ -158,11 +158,11 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     **Guarantee.** Releasing the fitted object, with all its attributes, costs at most the budget,
     under its neighbouring relation. Neighbours differ in one row or, if `groups` are given, in all
     rows of one person. The fit is ρ-zCDP with the ρ of `privacy_`, and √(2ρ)-Gaussian DP if the μ
-    of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with more ρ than zCDP alone
-    would allow (`Budget.gaussian`). The number of records is public except under add-remove. Under
-    zero-out, a blank record is a row of zeros in the units of the bounds; its intercept entry is 0.
-    An exception about non-finite values depends on the data. An exception after noise was drawn
-    says that the budget is spent. A seed in `random_state` voids the guarantee.
+    of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with a larger ρ than zCDP
+    alone would allow (`Budget.gaussian`). The number of records is public except under add-remove.
+    Under zero-out, a blank record is a row of zeros in the units of the bounds; its intercept entry
+    is 0. An exception about non-finite values depends on the data. An exception after noise was
+    drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
 
     A record of weight w enters as its row, in the units of the bounds, multiplied by √(w/W). The
     scaled row is at most as long as the original. Weights are protected like other values.
@@ -567,8 +567,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         if not isinstance(self.budget, Budget if self.epsilon is None else type(None)):
             raise ValueError(
-                "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
-                f"delta, but not both; got {short(self.budget) if self.epsilon is None else 'both'}"
+                "budget must be declared, such as Budget.approximate(1.0, 1e-6), unless epsilon is "
+                f"given; got {short(self.budget) if self.epsilon is None else 'both'}"
             )
         # A budget for which noise can be drawn, whatever its source.
         require_scale("budget: rho", self._budget().rho)

@@ -114,8 +114,8 @@ def outlook(
 ) -> Outlook:
     """Given or planned settings of a fit, with their predicted error.
 
-    Planned settings are those of `PrivateHuber.default`, unless a short search finds settings with
-    valid theory that gain more than 10 %. `dimension` includes the intercept.
+    Planned settings are those of `PrivateHuber.default`, unless their risk is over 10 % above that
+    of settings with valid theory from a short search. `dimension` includes the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)

@@ -751,7 +751,7 @@ class TableQuality:
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Share that may move a slope to its interval's end (`outlook.harmful_share`); inf if unknown.
+        Share of records that may move a slope to its interval's end (`harmful_share`), or inf.
     """
 
     incomplete: dict[str, float]

@@ -303,7 +303,7 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Level in (0, 1). It equals the coverage if b = 0 and C is a multiple of the identity.
+        Level in (0, 1), which is the coverage if b = 0 and C is a multiple of the identity.
 
     Source
     ------

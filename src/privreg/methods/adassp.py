@@ -164,7 +164,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 
 
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
-    """g and the coordinates' share of the random part; `inf` if there is no solution.
+    """g_j and τ²g_j²/(1 - τ²Σ g_k²), a factor of the random part; `inf` if there is no solution.
 
     Newton's steps start below the first zero of a convex function and do not pass it.
     """

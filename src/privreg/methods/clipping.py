@@ -341,7 +341,7 @@ def sampling_inflation(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> FloatArray:
-    r"""Sampling variance of a Huber minimiser, divided by the sandwich variance (p/n → 0).
+    r"""Sampling variance of a Huber minimiser, divided by its limit for p/n → 0 (the sandwich).
 
     For large n and p with κ = p/n fixed, the prediction of a left-out row has variance τ², and
 
@@ -468,11 +468,10 @@ def squared_shift(
     r"""Mean squared shift of the target in a coordinate, (settings, groups), for a misfit κ of 1.
 
     The least-squares residual r is uncorrelated with the features. A clipped regression makes its
-    score uncorrelated with the features: :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where
-    ℓ, (rows,), is the `leverage` left to a long row. ζ is the part of ψ uncorrelated with r.
-    Features explain ζ if the noise's skewness depends on the features, or if the regression is not
-    linear. If the features explain a share κ² of the variance of ζ, one Newton step moves θ* by d
-    with
+    score uncorrelated with them: :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ,
+    (rows,), is the `leverage` left to a long row. ζ is the part of ψ uncorrelated with r. Features
+    explain ζ if the noise's skewness depends on the features, or if the regression is not linear.
+    If the features explain a share κ² of the variance of ζ, one Newton step moves θ* by d with
 
     .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
         A = \mathbb E\,\ell\,1\{|r| \le w\},

@@ -174,10 +174,10 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     r"""Regime of clipped full-batch descent (brown2024, Lemma 2.3, where nothing is clipped).
 
     Noise settles at a variance proportional to 1/(r(2 - r)), where `reach` r is the largest product
-    of step size and curvature. At `MOST_REACH`, an error of 2 % in the curvature gives the stated
-    10 % in variance. A clip of u residual scales leaves the share s = P(|ξ| ≤ u) `unclipped`. The
-    curvature's elasticity in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`; the pull to θ*
-    then hardly grows with the error.
+    of step size and curvature. At `MOST_REACH`, an error of 2 % in the curvature changes the
+    variance by the stated 10 %. A clip of u residual scales leaves the share s = P(|ξ| ≤ u)
+    `unclipped`. The curvature's elasticity in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`;
+    the pull to θ* then hardly grows with the error.
     """
     if not found.holds:
         return found

@@ -174,7 +174,7 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
     On average, the first step is not capped at 2/‖x‖² if η tr Σ / 2 ≤ 1. The differential equation
     uses exp(-a) for a step's contraction 1 - a. Along a coordinate a = 2ηλ - η² E x⁴. At η E x⁴ / λ
     = `LONGEST_STEP`, a = 0.17 if E x⁴ = 3λ²; there -ln(1 - a) is 10 % larger than a. ‖x‖/√p has
-    variance 1/(2p) for Gaussian rows, 2.5 % at `CONCENTRATED`; a mean changes by half of this.
+    variance 1/(2p) for Gaussian rows, 2.5 % at p = `CONCENTRATED`; means change by half of this.
     """
     if not found.holds:
         return found

@@ -335,9 +335,9 @@ class Prediction:
     Attributes
     ----------
     excess_risk, excess_risk_std : float
-        Half the excess of the squared prediction error over its minimum, in squared label units:
-        mean over data and private noise, and deviation over runs; `inf` if the run diverges. A
-        deviation below 0.3 of the mean may be off by a factor of 2.2, as few coordinates decide it.
+        Mean over data and private noise, and deviation over runs, of half the excess squared
+        prediction error, in squared label units; `inf` if the run diverges. A deviation below 0.3
+        of the mean may be off by a factor of 2.2, as few coordinates decide it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
