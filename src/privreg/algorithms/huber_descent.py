@@ -78,10 +78,11 @@ def huber_descent(
     shortened to length R. A record adds a semi-definite matrix of Frobenius norm at most R² to the
     Gram matrix and one of at most γ² to B, the second moment of clipped gradients. It adds a
     derivative of norm at most R² to the curvature A. It adds a vector of length at most γ to a sum
-    of gradients and at most `feature_norm` to the sum of rows. It adds a number in [0, R²] to tr A
-    and one in [0, γ²] to tr B. In blanks, features, labels and intercept entries are 0. Maps of
-    rows are linear, so blanks add 0 to sums and counts. A row of `WeightedSamples` adds w̃ u ψ(r),
-    with the clip ψ, of norm at most √w̃ γ to sums of gradients; other sums treat it as a row.
+    of gradients and one of at most `feature_norm` to the sum of rows. It adds a number in [0, R²]
+    to tr A and one in [0, γ²] to tr B. In a blank record all features, labels and intercept entries
+    are 0. Maps of rows are linear, so a blank record adds 0 to every sum and enters no count. A row
+    of `WeightedSamples` adds w̃ u ψ(r) to sums of gradients, where ψ is the clip; the norm of this
+    term is at most √w̃ γ. Other sums treat it like any row.
 
     Source: Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private
     sandwich variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual

@@ -120,7 +120,7 @@ class ProductTail(Rebuilt):
 
         with ν = `noise`, m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
         The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 2
-        with an intercept (intervals then allow for less bias); no finite interval doubles it.
+        with an intercept (intervals then allow for less bias), doubled if no interval is finite.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares

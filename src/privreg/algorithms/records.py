@@ -614,7 +614,7 @@ class RecordGradients:
 
 
 def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
-    """Function from a slice to sums of values, in units of 2⁻²⁰ of the bound after each of them."""
+    """Function from a slice to the sums of all values, each in units of 2⁻²⁰ of its bound."""
     pairs = zip(values_and_bounds[::2], values_and_bounds[1::2], strict=True)
     whole = np.stack([whole_numbers(values, bound) for values, bound in pairs])
     return lambda rows: np.sum(whole[:, rows], axis=1)

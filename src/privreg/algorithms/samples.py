@@ -110,7 +110,7 @@ class ArraySamples(Immutable):
 
     @classmethod
     def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
-        """Data set of finite arrays without a copy; no other reference to them may exist."""
+        """Data set that keeps finite arrays uncopied; no other reference to them may exist."""
         found, features = object.__new__(cls), np.ascontiguousarray(features)
         features.flags.writeable = labels.flags.writeable = False
         found._keep(features, labels)

@@ -268,9 +268,8 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
-    Noise is scaled by the largest ψ so far. More noise makes residuals larger, and larger residuals
-    make ψ larger. With feature covariance H, this feedback diverges at step sizes above about
-    1/(τC√(tr(HΣ) log₂N)).
+    Noise is scaled by the largest ψ so far. Noise enlarges residuals, and larger residuals enlarge
+    ψ. With feature covariance H, ψ diverges if the step size exceeds about 1/(τC√(tr(HΣ) log₂N)).
 
     Parameters
     ----------

@@ -219,7 +219,7 @@ def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray
     """Noisy curvature of mean eigenvalue near 1, shrunk by its noise, small eigenvalues raised.
 
     Eigenvalues are at least the mean times `noise_edge`, limited to [1/5, 1]: noise must not make
-    steps long. With `thin`, visibly smaller ones stay small, and intervals get longer.
+    steps long. With `thin`, visibly smaller eigenvalues stay small, and intervals get longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
