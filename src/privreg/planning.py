@@ -375,7 +375,7 @@ def names_of(methods: Any) -> list[str]:
 
 @dataclass
 class _Search:
-    """Searches of one plan; problems that are alike for a setting share its computation."""
+    """Searches of one plan; problems that need the same computation share it."""
 
     budget: Budget
     objective: Objective

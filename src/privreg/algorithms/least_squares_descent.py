@@ -66,8 +66,8 @@ class ProductTail(Rebuilt):
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
     e^η; the first bin, which starts at 0, keeps its own count. `square` holds a noisy mean of q²/p
-    and its deviation. `missing` is this mean minus the deviation, minus the smoothed law's mean, at
-    least 0; note (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if it exceeds the smoothed law's mean.
+    and its deviation. `missing` is this mean minus the deviation, minus the smoothed law's mean, or
+    0 if negative; (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if it exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -449,7 +449,7 @@ class _LeastSquaresDescent(Descent):
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R to which rows are shortened in gradients, the longest that the noise of A₂ allows.
+    """Bound R on the length of rows in gradients, the largest that the noise of A₂ allows.
 
     A larger budget shortens fewer rows; a large enough budget shortens none.
     """

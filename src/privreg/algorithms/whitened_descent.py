@@ -561,8 +561,8 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
     """Mean weight, then the weighted mean row, from a noisy mean of w(1, x).
 
     If noise hides whether the mean weight is less than 1, it is taken as 1. Otherwise, if noise
-    hides whether it is more than 0, the mean row is 0, the middle of the bounds. The noise of the
-    quotient is bounded from above, for a mean in [-1, 1].
+    hides whether the mean weight exceeds 0, the mean row is 0, the middle of the bounds. The noise
+    of the quotient is bounded from above, for a mean in [-1, 1].
     """
     weight, rest, std = float(mean.value[0]), mean.value[1:], mean.noise_std
     if weight > 1 - DEVIATIONS * std:

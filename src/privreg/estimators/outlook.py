@@ -59,7 +59,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 class Outlook:
     """Settings of a fit, and predictions for both ends of `RANGE` (shares of explained variance).
 
-    Predictions are in units in which labels lie in [-1, 1]; there are none below two records.
+    Predictions are in units in which labels lie in [-1, 1]; fewer than two records give none.
     """
 
     settings: Method
@@ -114,8 +114,8 @@ def outlook(
 ) -> Outlook:
     """Given or planned settings of a fit, with their predicted error.
 
-    Planned settings are those of `PrivateHuber.default`, unless their risk is over 10 % above that
-    of settings with valid theory from a short search. `dimension` includes the intercept.
+    Planned settings are those of `PrivateHuber.default`, unless a short search finds settings with
+    valid theory and the default's risk is over 10 % higher. `dimension` includes the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)

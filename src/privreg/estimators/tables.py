@@ -540,7 +540,7 @@ class TableSamples:
 
     An incomplete record becomes a row of zeros (including the intercept's entry) with label 0, and
     so counts as absent. `weight` is a column of weights from 0 to their bound. Rows and labels are
-    multiplied by √(weight/bound). With a `design`, features are the terms of that formula. An
+    multiplied by √(weight/bound). With a `design`, features are the terms of its formula. An
     executor's workers replace threads.
 
     Guarantee

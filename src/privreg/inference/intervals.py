@@ -407,7 +407,7 @@ def _of_one_run(
 def _replicates(
     bias: ArrayLike, covariance: ArrayLike, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Bias and covariance root scaled to a largest variance of 1, the scale, and Student's t."""
+    """Bias and covariance root (scaled to a largest variance of 1), the scale, and Student's t."""
     matrix = require_array("covariance", covariance, shape=(..., None, None))
     m = matrix.shape[-1]
     if m != matrix.shape[-2] or m < 2:
