@@ -3,8 +3,8 @@
 A guarantee is an upper bound on an observer's ability to tell two neighbouring data sets apart. An
 audit gives a lower bound. It runs the mechanism on both data sets and applies a test that tells
 them apart. The test's error rates give a lower bound on the loss. A bound above the guaranteed loss
-refutes the guarantee. A bound far below it has two possible causes: the neighbours or the test are
-weak or the runs few, or the guaranteed loss is needlessly large.
+refutes the guarantee. A bound far below the guaranteed loss has two possible causes. The audit is
+weak (its neighbours, test or number of runs), or the guaranteed loss is larger than needed.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class PrivacyLoss:
     mu : float
         The mechanism is not μ'-Gaussian-DP for any μ' < `mu`.
     rho : float
-        The mechanism is not ρ'-zCDP for any ρ' < `rho`; at most `mu`²/2.
+        The mechanism is not ρ'-zCDP for any ρ' < `rho`; `rho` is at most `mu`²/2.
     confidence : float
         Probability, over the runs, that a bound holds.
     runs : int
@@ -295,7 +295,7 @@ def audit_mechanism(
         Number of runs on each data set, at least 20. Sampling error lowers the bound by a share of
         about 12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng, direction, confidence, neighbours
-        Generator for all runs, and arguments as for `audit`, which states the result and errors.
+        Generator for all runs, and arguments as for `audit`, with the same result and errors.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 Scales, norms, budgets, rates and standard deviations lie in [1e-12, 1e12]. Signed settings are at
 most 1e12 in absolute value, counts at most 2^53. Data may be any finite numbers; they are clipped
 to declared bounds. An error reads "name must be ..., got ...". It quotes one number or text, never
-the contents of a list, an array or an object. For data it names columns and counts rows.
+the contents of a list, an array or an object. An error about data names columns and counts rows.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Immutable(_OwnCopy, Rebuilt):
 
 
 class Computed(_OwnCopy):
-    """Object that its constructor computes; copying returns it, and pickling stores its results."""
+    """Object with computed results; a copy is the object itself; a pickle stores the results."""
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         for name, value in state.items():
@@ -199,7 +199,7 @@ def short(value: Any) -> str:
 
 
 def sort(value: Any) -> str:
-    """Describe by type and size a value that is neither a number nor a text."""
+    """Describe a value other than a number or text, by its type and size."""
     if value is None:
         return "None"
     shape = getattr(value, "shape", None)
@@ -215,8 +215,8 @@ def _a(kind: type) -> str:
 def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
     """Require real numbers of any shape, and return them in double precision.
 
-    The bounds `above` and `below` are excluded from the range, `least` and `most` included. NaN is
-    refused. So are infinities, unless `infinite` is true and the range includes them.
+    `above` and `below` are exclusive bounds, `least` and `most` inclusive bounds. NaN is refused.
+    Infinities are refused, unless `infinite` is true and the range includes them.
 
     Examples
     --------
@@ -271,7 +271,7 @@ def require_scales(zero: bool = False, infinite: bool = False, **values: Any) ->
 
 
 def require_count(name: str, value: Any, *, least: int = 1, most: float = LARGEST_COUNT) -> int:
-    """Require a whole number from `least` to `most`; up to 2^53, the default, doubles are exact."""
+    """Require a whole number from `least` to `most` (default 2^53: doubles are exact up to it)."""
     if type(value) is int and least <= value <= most:
         return value
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)

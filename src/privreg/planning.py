@@ -109,7 +109,7 @@ class Plan:
     budget : Budget
         Budget that each alternative spends.
     alternatives : tuple of Alternative
-        The best settings of each method. Those for which the theory holds come first.
+        The best settings of each method. Alternatives for which the theory holds come first.
     worthwhile : bool
         True if the best alternative is predicted to beat predicting the mean for some problem.
     verdict : str
@@ -182,10 +182,10 @@ def plan_run(
     """Find the best method and settings for a budget.
 
     Settings are searched by predicted error, for each problem and for all problems together. Each
-    method's alternative has the settings with the least regret found. Their regret is the largest
-    ratio, over the problems, of their objective to the least objective known for the same problem.
-    Problems that differ in their noise stand for a range of noise: each is also judged with every
-    pair of a stated noise law and a stated misfit.
+    method's alternative has the settings with the least regret found. The regret is the largest
+    ratio, over the problems, of the settings' objective to the least objective known for the
+    problem. If problems differ in their noise, each problem is also judged with every pair of a
+    stated noise law and a stated misfit.
 
     Parameters
     ----------
@@ -288,12 +288,12 @@ def least_budget(
     Returns
     -------
     Plan
-        Plan at the least budget, which is its `budget`.
+        Plan at the least budget; `budget` holds this budget.
 
     Raises
     ------
     ValueError
-        If no target or both are given, or if the sample is too small for it even at ρ = 1e9.
+        If no target or both are given, or the sample is too small for the target even at ρ = 1e9.
 
     Examples
     --------
@@ -332,13 +332,13 @@ def least_budget(
         best = plan_at(high)
     if not best.best.holds:
         raise ValueError(
-            f"methods must include one whose error is predictable at rho = {exp(high):g}, "
+            f"methods must include one with predictable error at rho = {exp(high):g}, "
             f"got {', '.join(names)}"
         )
     if not met(best):
         least = max(getattr(each, objective) for each in best.best.predictions)
         raise ValueError(
-            f"{name} must exceed {MARGIN * least:.3g}, the smallest at any budget, got {stated:g}"
+            f"{name} must exceed {MARGIN * least:.3g}, the least for any budget, got {stated:g}"
         )
     tried = low > log(SMALLEST)
     while high - low > TOLERANCE:
@@ -368,14 +368,14 @@ def names_of(methods: Any) -> list[str]:
     names = list(known) if methods is None else list(methods) if listed else []
     if not names:
         raise ValueError(
-            f"methods must be a list of names, {', '.join(known)}, got {short(methods)}"
+            f"methods must be a list of one or more of {', '.join(known)}, got {short(methods)}"
         )
     return [require_choice("methods", name, known) for name in names]
 
 
 @dataclass
 class _Search:
-    """Searches of one plan; problems that are alike for a setting share its computation."""
+    """Searches of one plan; problems that need the same computation share it."""
 
     budget: Budget
     objective: Objective
@@ -436,7 +436,7 @@ class _Search:
         return min([self.value(each) for each in found if each.holds] or map(self.value, found))
 
     def best(self, name: str, sized: Problem, goals: Sequence[tuple[Problem, float]]) -> Any:
-        """Settings of least regret, the largest ratio of predicted to least known objective."""
+        """Settings with least regret, the largest ratio of predicted to least known objective."""
         method, known = searched()[name], dict[Any, float]()
 
         def values(settings: Sequence[Any]) -> list[float]:

@@ -189,8 +189,8 @@ def adassp(
     neighbours : Neighbours
         Neighbouring relation; Wang (2018) uses add-remove.
     ridge_failure : float
-        Probability β in (0, 1) with which the noise of XᵀX may exceed the ridge's allowance for it.
-        It does not affect privacy.
+        Probability β in (0, 1) that the noise of XᵀX exceeds the ridge's allowance for noise. It
+        does not affect privacy.
 
     Returns
     -------
@@ -201,8 +201,8 @@ def adassp(
     ---------
     If the bounds are chosen a priori, the noisy λ_min, XᵀX and Xᵀy together are ρ-zCDP under
     `neighbours`, with ρ = 3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by
-    `to_approximate`, as each call checks. The usual argument spends ε/3 and δ/3 on each of the
-    three. But at this noise scale each is (ε/3, δ/3)-DP only if ε is small.
+    `to_approximate`, as each call checks. The usual argument spends ε/3 and δ/3 on each statistic.
+    But at this noise scale, a statistic is (ε/3, δ/3)-DP only if ε is small.
 
     Source
     ------
@@ -236,7 +236,7 @@ def adassp_zcdp(
     rng: np.random.Generator | None,
     ridge_failure: float = 0.05,
 ) -> FloatArray:
-    r"""AdaSSP with a zCDP budget, of which the noisy λ_min, XᵀX and Xᵀy cost a third each.
+    r"""AdaSSP with a zCDP budget; the noisy λ_min, XᵀX and Xᵀy each cost a third of the budget.
 
     The estimate is that of `adassp` with :math:`s = \sqrt{3 / (2\rho)}`. The last term of λ̃ is
     :math:`s\Delta_\lambda\sqrt{2\ln(1/\beta)}`, a Gaussian tail bound that fails with probability
@@ -247,8 +247,8 @@ def adassp_zcdp(
     If the bounds are chosen a priori, the estimate is ρ-zCDP under the budget's neighbouring
     relation. It is a function of λ_min, XᵀX and Xᵀy with Gaussian noise. A record of zeros changes
     none of them, and the record count is not released. Without a generator, this also holds in
-    machine arithmetic (`privreg.noise.exact`). In that case a record adds terms of norm at most 2⁴⁰
-    units to XᵀX and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; j moves by at most 2²⁰.
+    machine arithmetic (`privreg.noise.exact`). A record then adds at most 2⁴⁰ units in norm to XᵀX
+    and 2²⁰ to Xᵀy. λ_min is rounded down to j · 2²⁰ units; a record changes j by at most 2²⁰.
 
     Source: Wang (2018), Algorithm 2, with the Gaussian mechanism of brown2024, Claims A.4 and A.5.
     """
@@ -276,7 +276,7 @@ def _fit(
 ) -> FloatArray:
     """The estimate, with noise of standard deviation `multiplier` times the sensitivities.
 
-    λ̃ is the noisy λ_min less `eigenvalue_shift` noise deviations, √(2 ln(1/β)) by default.
+    λ̃ is the noisy λ_min minus `eigenvalue_shift` noise deviations (default √(2 ln(1/β))).
     """
     require_rng("rng", rng)
     ridge_failure = require_number("ridge_failure", ridge_failure, above=0, below=1)
@@ -362,9 +362,9 @@ def _units_below(gram: IntArray, unit: int = UNITS) -> IntArray:
 def _is_positive_definite(gram: IntArray, shift: int) -> bool:
     """True if G - shift I is proved to be positive definite; G is semi-definite.
 
-    A Cholesky factor of a smaller matrix proves it; the factor's backward error is at most about
-    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole-number vector can disprove it. Undecided cases, near an
-    eigenvalue, are left to fraction-free elimination (Bareiss).
+    A Cholesky factor of a slightly smaller matrix is a proof; its backward error is at most about
+    (p + 1) 2⁻⁵³ tr G (Rump 2006). A whole-number vector can be a counterexample. Other cases, near
+    an eigenvalue, are left to fraction-free elimination (Bareiss).
     """
     numbers, matrix = gram.astype(np.float64), gram.astype(object)
     margin = 2.0**-50 * len(gram) * np.trace(numbers)

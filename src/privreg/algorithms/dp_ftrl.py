@@ -90,10 +90,10 @@ class FTRLMechanism(Immutable):
     ----------
     sensitivity : float
         Norm γ of the change that one record makes to :math:`B^{-1}` times the steps' gradient sums,
-        if each of its gradients changes by at most 1. For one epoch γ is exact. For several it is
-        exact if the encoder's columns have non-negative inner products, and otherwise an upper
-        bound. For more than about 16,000 steps, γ is increased by a relative 1e-13 × steps, to
-        allow for rounding in the inverse.
+        if each gradient of the record changes by at most 1. For one epoch γ is exact. For several
+        it is exact if the encoder's columns have non-negative inner products, and otherwise an
+        upper bound. For more than about 16,000 steps, γ is increased by a relative 1e-13 × steps,
+        to allow for rounding in the inverse.
 
     Guarantee
     ---------
@@ -143,7 +143,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""Mechanism whose iterates cost the budget; its noise is least if `sensitivity` is exact.
+        r"""Mechanism at which all iterates cost the budget; least noise if `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
@@ -166,8 +166,8 @@ class FTRLMechanism(Immutable):
         std = mechanism.sensitivity * change / (batch_size * budget.root)
         if std > MOST:
             raise ValueError(
-                "clip_norm must be small enough for noise of standard deviation at most 1e12 at "
-                f"{budget}, got {clip_norm}: it would be {std:g}"
+                "clip_norm must give noise of standard deviation at most 1e12 at "
+                f"{budget}, got {clip_norm}: the standard deviation would be {std:g}"
             )
         # The sensitivity does not depend on the noise, and is what takes time.
         object.__setattr__(mechanism, "gradient_noise_std", std)
@@ -384,7 +384,7 @@ def _sensitivity(decoder: FloatArray, *, epochs: int, steps_per_epoch: int) -> f
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # type: ignore[no-untyped-def]
-    """Add rows; make a step after each full batch and after the last row of an epoch.
+    """Add gradients of rows; make a step after each full batch and at the end of an epoch.
 
     `gradient` sums the batch so far; `progress` counts steps, rows in the batch, iterates released
     and gradients clipped; `noise` has a row for each step that these rows complete.

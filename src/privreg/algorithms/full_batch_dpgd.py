@@ -62,7 +62,7 @@ class ScreenedSamples(Immutable):
 
     Only `screen` makes instances. `centres` (points, p) holds the path, a point per step; the last
     point stands for all later steps. `gram` (p, p) and `moment` (p,) are Σ x xᵀ and Σ x y over rows
-    whose gradients are at most `clip_norm` long everywhere within `radius` of the path.
+    with gradients of norm at most `clip_norm` at all points within `radius` of the path.
     """
 
     not_private: ClassVar[bool] = True
@@ -397,7 +397,7 @@ def full_batch_dpgd(
     if screened is not None:
         known = screened.samples
         if samples is not known and samples is not getattr(known, "samples", None):
-            raise ValueError("screening must be of these samples, got one of another data set")
+            raise ValueError("screening must be of these samples, got screening of other data")
         if screened.clip_norm > bounds.min():
             raise ValueError(
                 f"screening must have a clip norm of at most {bounds.min():g}, the smallest in "

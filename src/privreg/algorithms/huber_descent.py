@@ -57,15 +57,15 @@ def huber_descent(
     clipped, the steps descend on a Huber loss, and a row adds a vector of norm at most γ. With one
     clip width for all rows, skewed errors that are independent of the features do not bias the
     slopes. If `settings.common_width` is False, gradients z r, for residuals r, are clipped to γ
-    instead. W whitens rows by a private second moment. Noise is then largest where coefficients are
-    uncertain, and few steps suffice. Clip and noise are proportional to a private residual scale. A
-    warm-up step is undone if noise hides the scale after it, or if that scale is too large. The
-    final K steps have equal budgets and sizes 1, 1/2, ..., 1/K. Their result is the average of K
-    Newton steps, with the noise of one step that spends all K budgets.
+    instead. W whitens rows by a private second moment. Noise is then largest along uncertain
+    directions, and few steps suffice. Clip and noise are proportional to a private residual scale.
+    A warm-up step is undone if the scale after it is hidden by noise or too large. The final K
+    steps have equal budgets and sizes 1, 1/2, ..., 1/K. Together they give the average of K Newton
+    steps, with the noise of one step that spends all K budgets.
 
     Rows and labels are bounded as in `Records`. Sums are divided by `sample_size`, which must be
     public or already released (`private_count`); the default is the number of records. With
-    `intercept`, the first column must hold ones (0 if blank); private means centre the others.
+    `intercept`, the first column must be ones (0 if blank); private means centre the rest.
 
     Guarantee
     ---------
@@ -75,13 +75,14 @@ def huber_descent(
     is a function of `sample_size` and of sums released by `SplitBudget`. The budgets of these sums
     add up to ρ (Bun and Steinke 2016, Lemmas 1.7 and 2.3); `privreg.noise.exact` bounds how far
     neighbours move the sums. One record adds 1 to one count of each histogram. Whitened rows are
-    shortened to length R. A record adds semi-definite matrices of Frobenius norm at most R² to the
-    Gram matrix and γ² to B, the second moment of clipped gradients. It adds a derivative of norm at
-    most R² to the curvature A. It adds vectors of length at most γ to sums of gradients and at most
-    `feature_norm` to the sum of rows. It adds numbers in [0, R²] to tr A and in [0, γ²] to tr B. In
-    a blank record all features, labels and intercept entries are 0. Maps of rows are linear, so a
-    blank adds 0 to every sum and enters no count. To sums of gradients, a row of `WeightedSamples`
-    adds w̃ u ψ(r) with the clip ψ, of norm at most √w̃ γ; other sums treat it like any row.
+    shortened to length R. A record adds a semi-definite matrix of Frobenius norm at most R² to the
+    Gram matrix and one of at most γ² to B, the second moment of clipped gradients. It adds a
+    derivative of norm at most R² to the curvature A. It adds a vector of length at most γ to a sum
+    of gradients and one of at most `feature_norm` to the sum of rows. It adds a number in [0, R²]
+    to tr A and one in [0, γ²] to tr B. In a blank record all features, labels and intercept entries
+    are 0. Maps of rows are linear, so a blank record adds 0 to every sum and enters no count. A row
+    of `WeightedSamples` adds w̃ u ψ(r) to sums of gradients, where ψ is the clip; the norm of this
+    term is at most √w̃ γ. Other sums treat it like any row.
 
     Source: Clipping as Huber's loss: brown2024, section 2.5. Noisy Newton steps with private
     sandwich variances: Avella-Medina, Bradshaw and Loh (2023). The budget's split, the residual
@@ -132,9 +133,9 @@ def default_settings(*, sample_size: int, dimension: int, budget: Budget) -> Hub
         \qquad \kappa = \frac{\Delta^2 p}{2 n\rho_{\text{final}}},\ \xi \sim N(0, 1)
 
     with Δ = 2 under replace-one and 1 under the other relations. A clip narrower than 1.09, the
-    best width for skewed errors, is widened toward it as far as this adds at most 1 % to the
-    variance under Gaussian errors. Exponential errors gain ten times as much. If noise would hide A
-    and B of `huber_descent`, their share goes to the Gram matrix and the final steps.
+    best width for skewed errors, is widened toward 1.09, as far as the variance under Gaussian
+    errors grows by at most 1 %. The gain under exponential errors is ten times as large. If noise
+    would hide A and B of `huber_descent`, their share goes to the Gram matrix and the final steps.
     """
     n, p, rho = sample_size, dimension, require_budget(budget).rho
     settings = HuberSettings()

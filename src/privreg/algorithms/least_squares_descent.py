@@ -60,14 +60,14 @@ class ProductTail(Rebuilt):
         + \sum_k \frac{(\Delta^2\eta_k)^2}{2\tau_k^2}
 
     η are log counts, h the noisy counts and σ_h the noise deviation of a count. τ is `CONVEX` where
-    the second difference Δ²η is positive, and the larger `CONCAVE` elsewhere: bends towards a
-    lighter tail are penalised less. For a power law, η is a straight line. Within a bin log counts
-    are linear. Counts hidden by noise are extrapolated, not bounded.
+    the second difference Δ²η is positive, and `CONCAVE`, which is larger, elsewhere: bends towards
+    a lighter tail are penalised less. For a power law, η is a straight line. Within a bin log
+    counts are linear. Counts hidden by noise are extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
-    e^η; the first bin, which starts at 0, keeps its own count. `square` is a noisy mean of q²/p and
-    its noise deviation. `missing` is the noisy mean minus this deviation and the smoothed law's
-    mean, or 0 if negative; (q/√p - t)₊ ≤ q²/(4pt). `rare`: it exceeds the smoothed law's mean.
+    e^η; the first bin, which starts at 0, keeps its own count. `square` holds a noisy mean of q²/p
+    and its deviation. `missing` is this mean minus the deviation, minus the smoothed law's mean, or
+    0 if negative; (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if it exceeds the smoothed law's mean.
     """
 
     edges: FloatArray
@@ -101,7 +101,7 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁ at t = `width`: mean M of (q/√p - t)₊, plus M's deviation/4, plus `missing`/(4t)."""
+        """m₁ at t = `width`: mean of (q/√p - t)₊, plus a fourth of its std, plus `missing`/(4t)."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
@@ -120,7 +120,7 @@ class ProductTail(Rebuilt):
 
         with ν = `noise`, m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
         The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 2
-        with an intercept, where intervals allow for little bias, and doubled if none is finite.
+        with an intercept (intervals then allow for less bias), doubled if no interval is finite.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -142,7 +142,7 @@ def _smooth(
 ) -> tuple[FloatArray, FloatArray]:
     """Log counts by penalised least squares, and their covariance from the curvature.
 
-    Takes Levenberg's damped Gauss-Newton steps; the penalty's weights follow second differences.
+    The steps are Levenberg's damped Gauss-Newton steps; the penalty follows second differences.
     """
     size = len(counts)
     variance = noise_std**2 + 1.0
@@ -189,7 +189,7 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Index of the last count too large for noise, at error rate `FALSE_ALARM`; -1 if none."""
+    """Index of the last count too large to be noise, at error rate `FALSE_ALARM`; -1 if none."""
     least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
     return int(np.max(np.flatnonzero(counts > least), initial=-1))
 
@@ -199,8 +199,8 @@ LONG = 4.0
 # Where the histogram of products starts and ends at least, in residual scales: conventions.
 LOWEST, HIGHEST = 0.5, 8.0
 TAIL_ASSUMPTION = (
-    "where products of residual and row length are too rare to see privately, their visible tail "
-    "continues, no heavier than a power law"
+    "products of residual and row length that are too rare to see privately continue the visible "
+    "tail, no heavier than a power law"
 )
 # Conventions. Of the wide steps' budget, by steps: the last one decides, the others leave little of
 # the start. Of what a robust fit spends on the start. Then what the rest is for, and the wide
@@ -234,7 +234,7 @@ def least_squares_descent(
     with z = Wᵀx, residuals r at θ_{k-1}, sizes a_k (`step_sizes`), noise deviations λ_k and normal
     ζ_k. The steps are called wide, since their clip C may be larger than the warm-up's. A₁ and A₂
     are second moments of rows with q ≤ C, shortened to lengths R₁ and R. S is the inverse of their
-    pooled value, `raised` to A₂. B is the second moment of clipped gradients. Arguments are
+    weighted mean, `raised` towards A₂. B is the second moment of clipped gradients. Arguments are
     as for `huber_descent`; the start is that of `Descent`. C comes from a private histogram of q
     and balances the clip's bias against its noise. If no q exceeds C and no row is longer than R,
     the target is least squares under any law of the errors. docs/private-intervals.md lists the
@@ -247,7 +247,7 @@ def least_squares_descent(
     Without a generator, this also holds in machine arithmetic. With `groups`, neighbours differ in
     all rows of one person. Proof: as for `huber_descent`, with shares of ρ fixed beforehand (Dong,
     Roth and Su 2022, Corollary 3.3: adaptive composition of μ_i-Gaussian DP is √Σμ_i²-Gaussian DP).
-    In addition, a record adds 1 to one count of the histogram of q. To the sum of q² it adds a
+    In addition, a record adds 1 to one count of the histogram of q. It adds to the sum of q² a
     number in [0, p l²], where l bounds a label's distance from the starting intercept. It adds
     semi-definite matrices of Frobenius norm at most R₁² to A₁, R² to A₂ and C² to B, and a gradient
     of length at most C. It adds a number in [0, R₁²] to tr A₁ and one in [0, C²] to tr B.
@@ -299,7 +299,7 @@ class LeastSquaresSettings(StartSettings):
 
 
 def step_sizes(shares: Sequence[float]) -> FloatArray:
-    """Step sizes a_k = f_k/(f_1 + ... + f_k): together as noisy as one step with all shares f."""
+    """Step sizes a_k = f_k/(f_1 + ... + f_k); the steps are as noisy as one with all shares f."""
     return np.asarray(shares) / np.cumsum(shares)
 
 
@@ -442,14 +442,14 @@ class _LeastSquaresDescent(Descent):
         )
 
     def _shrunk(self, noise: float) -> FloatArray:
-        """James-Stein estimate: the move from the start, shrunk by its estimated share of noise."""
+        """James-Stein estimate: the move from the start, shrunk by the estimated share of noise."""
         away = self.theta - self.start
         square = float(np.sum(np.linalg.solve(self.whitening, away) ** 2))
         return self.start + max(1 - noise / max(square, 1e-300), 0.0) * away
 
 
 def long_cap(dimension: int, *, sample_size: float, rho: float, longest: float) -> float:
-    """Length R to which rows of gradients are shortened: the longest that the noise of A₂ allows.
+    """Bound R on the length of rows in gradients, the largest that the noise of A₂ allows.
 
     A larger budget shortens fewer rows; a large enough budget shortens none.
     """

@@ -158,7 +158,7 @@ def simulate_noisy_sgd(
         x_{k+1} = x_k - \eta_k\big(\min(1, c/\|g_k\|)\,g_k + \sigma Z_k\big),\qquad Z_k\sim N(0,I_d)
 
     The full gradient, penalty included, is clipped. The noise does not scale with c. All settings
-    share the records and the Z_k, so that sampling error largely cancels between them.
+    share the records and the Z_k, so that sampling error largely cancels in comparisons.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def run_noisy_sgd(
     records : LinearRecords
         Law for which the population risk is computed; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
-        As for `simulate_noisy_sgd`. With a norm `inf`, rows need length 0 or 1e-50 to 1e50.
+        As for `simulate_noisy_sgd`. With norm `inf`, row lengths must be 0 or in [1e-50, 1e50].
 
     Guarantee
     ---------
@@ -338,7 +338,7 @@ def _run(
     if found is not given and not np.all(np.isfinite(clip_norms)):
         raise ValueError(
             "with inf in clip_norms, features must have rows of length 0 or from 1e-50 to 1e50, "
-            "and labels must be at most 1e110 in size; got a row or label outside"
+            "and labels must be at most 1e110 in size; got another row or label"
         )
     one_pass(rng, rows, labels, law, steps, noises, clip_norms, ridge, iterate, risk, clipped)
     require_answer("step_sizes and initial", iterate)

@@ -182,7 +182,7 @@ def move_and_perturb(parameters, moves, noise, bounds, scale):  # type: ignore[n
 
 @njit(nogil=True)
 def _squared_norms(rows, labels, in_range):  # type: ignore[no-untyped-def]
-    """Squared norms of all rows; true if rows and labels are known or found to be in range."""
+    """Squared norms of all rows, and True if rows and labels are known or found to be in range."""
     squared_norms = np.empty(len(rows))
     for k in range(len(rows)):
         squared_norms[k] = inner_product(rows[k], rows[k])
@@ -334,7 +334,7 @@ def _spread(freedom):  # type: ignore[no-untyped-def]
 def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
     """Draw as `rng.chisquare` does, without recomputing constants at each call.
 
-    Marsaglia and Tsang (2000) cube a Gaussian around 1, with deviation `spread`, and reject.
+    Marsaglia and Tsang (2000): cube a Gaussian of mean 1 and deviation `spread`; accept or reject.
     """
     if freedom <= 2:
         return rng.chisquare(freedom)
@@ -407,7 +407,7 @@ class Mechanism(Immutable):
         spent = float(one_pass_zcdp_root(self.step_shape, self.noise_shape))
         if isfinite(self.budget.root) and not spent <= self.budget.root * (1 + 1e-9):
             raise ValueError(
-                f"noise_shape must cost at most {self.budget}, got sqrt(2 rho) = {spent:g}"
+                f"noise_shape must cost at most {self.budget}, got rho = {spent * spent / 2:g}"
             )
 
     @classmethod
@@ -420,7 +420,7 @@ class Mechanism(Immutable):
         budget: Budget,
         clip_constant: ArrayLike,
     ) -> Mechanism:
-        """Mechanism with noise at which every sample costs the whole budget, equation (4.2).
+        """Mechanism with the noise of equation (4.2), at which each sample costs the whole budget.
 
         Gradients are clipped to norm c sqrt(dimension). The clipping constants c have the
         residual's unit. They are broadcast with the schedule's amplitudes and flattened.
@@ -467,8 +467,8 @@ def fit(
     Guarantee
     ---------
     Each row of the result spends at most the mechanism's budget in real arithmetic, for every data
-    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered:
-    exact integer sums, which prevent them elsewhere, need all iterates to be private.
+    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered: the
+    exact integer sums that prevent such leaks elsewhere require that all iterates be private.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
@@ -622,8 +622,8 @@ def isotropic_risk_paths_together(
 ) -> list[FloatArray]:
     """Run `isotropic_risk_path` for several mechanisms.
 
-    The law of each mechanism's risk is exact. Mechanisms share draws, but not samples, so that the
-    joint law of their risks differs from that on shared samples.
+    The law of each mechanism's risk is exact. Mechanisms share draws, but not samples, so the joint
+    law of their risks is not the one on shared samples.
     """
     dimension = require_count("dimension", dimension, least=3)
     target_norm, label_noise_std = require_scales(

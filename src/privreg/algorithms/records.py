@@ -45,9 +45,9 @@ PLAIN = (np.number, np.character)
 def require_names(groups: ArrayLike, rows: int) -> NDArray[Any]:
     """Check names of persons; whether two names are equal does not depend on other names.
 
-    Lists are not converted to an array of one type. There 1 and "1" could become one name; so could
-    2^53 and 2^53 + 1 if another name is a fraction. All names must have one sortable type, and none
-    may be missing; `inf` is allowed. Error messages quote no names.
+    Lists are not converted to an array of one type. In such an array 1 and "1" could become one
+    name; so could 2^53 and 2^53 + 1 if another name is a fraction. All names must have one sortable
+    type, and none may be missing; `inf` is allowed. Error messages quote no names.
     """
     require_unmasked("groups", groups)
     names: NDArray[Any] = np.asarray(groups, dtype=None if hasattr(groups, "dtype") else object)
@@ -101,8 +101,8 @@ class Records(Rebuilt):
     Rows longer than `feature_norm` are shortened together with their labels. Labels are then
     clipped to `label_bound`. The change of a row depends on that row alone. `groups` (n,) names
     each row's person, for data sets in memory; by default every row is a record. With
-    `common_width`, a `Point` whose `cap` is None clips residuals at one width and gives long rows
-    less weight. With `clips_weighted`, the weighted residual √w r is clipped instead of r.
+    `common_width`, a `Point` with `cap` None clips residuals at one width and gives long rows less
+    weight. With `clips_weighted`, the weighted residual √w r is clipped instead of r.
     """
 
     samples: Samples
@@ -187,10 +187,10 @@ class Records(Rebuilt):
         """Sum of `part(features, labels, starts)` over chunks, an array of the given shape.
 
         `part` returns an array, or a function that returns the array for a slice of the rows. With
-        `whitening` W, its first argument is the `WhiteRows`. With `parameters` θ, it takes
-        residuals in place of labels. For data sets in memory, the residuals at the last θ and up to
-        256 MB of rows Wᵀx for the last W are kept. Several threads or the samples' executor sum the
-        parts of samples. A record adds whole numbers up to ±2⁴⁰, so sums are exact.
+        `whitening` W, the first argument of `part` is the `WhiteRows`. With `parameters` θ, `part`
+        takes residuals in place of labels. For data sets in memory, the residuals at the last θ and
+        up to 256 MB of rows Wᵀx for the last W are kept. Several threads, or the samples' executor,
+        sum samples in parts. A record adds whole numbers up to ±2⁴⁰, so sums are exact.
         """
         if whitening is not None:
             whitening = exact_factor(whitening)
@@ -333,8 +333,8 @@ class WhiteRows(NamedTuple):
 def white_rows(features: Rows, whitening: FloatArray, out: WhiteRows | None = None) -> WhiteRows:
     """Rows Wᵀx, written to `out` if it has their shape.
 
-    Reuse of `out` saves time, since no memory is allocated for a block. For an identity W, with
-    which every whitening starts, the rows are the features themselves.
+    Reuse of `out` saves time, since no memory is allocated for a block. If W is the identity, as at
+    the start of every whitening, the rows are the features.
     """
     if out is None or out.rows.shape != features.shape:
         out = WhiteRows(np.empty(features.shape), *np.empty((2, len(features))))
@@ -529,10 +529,10 @@ class Point(NamedTuple):
         return short, long, sums[-p:]
 
     def last_sums(self, *, clip_norm: float, short_cap: float) -> tuple[FloatArray, float, float]:
-        """Σ ggᵀ (p, p) of clipped gradients g, the trace of the first of `first_sums`, and Σ ‖g‖².
+        """Σ ggᵀ (p, p) of clipped gradients g, trace of the first of `first_sums`, and Σ ‖g‖².
 
-        A record adds a positive semi-definite matrix of Frobenius norm at most C² to the first. It
-        adds a number in [0, R₁²] to the second, and one in [0, C²] to the third.
+        A record adds a positive semi-definite matrix of Frobenius norm at most C² to Σ ggᵀ. It adds
+        a number in [0, R₁²] to the trace and one in [0, C²] to Σ ‖g‖².
         """
 
         def part(found: RecordGradients) -> Sums:
@@ -603,7 +603,7 @@ class RecordGradients:
         return lambda rows: truncated_sum(vectors[rows], weights[rows], clip_norm)
 
     def clipped_weights(self, clip_norm: float) -> Rows:
-        """Multipliers of `vectors` at which gradients are clipped to this length."""
+        """Multipliers of `vectors` that clip gradients to this length."""
         factors = _clip_factor(self.lengths, clip_norm)
         return factors if self.starts is not None else factors * self.residuals * self.leverage
 
@@ -614,7 +614,7 @@ class RecordGradients:
 
 
 def _sums(*values_and_bounds: Any) -> Callable[[slice], FloatArray]:
-    """Function from a slice to sums of numbers, each in units of 2⁻²⁰ of the bound after it."""
+    """Function from a slice to the sums of all values, each in units of 2⁻²⁰ of its bound."""
     pairs = zip(values_and_bounds[::2], values_and_bounds[1::2], strict=True)
     whole = np.stack([whole_numbers(values, bound) for values, bound in pairs])
     return lambda rows: np.sum(whole[:, rows], axis=1)

@@ -1,8 +1,8 @@
 """Data sets that are read in chunks of rows, and sums of clipped gradients.
 
 Rows are in arrays or are regenerated at every pass, so that a data set need not fit in memory. The
-norms that bound a row's influence are always those of the rows that are summed. The library's own
-samples cannot change; samples of other classes are checked in every pass.
+norms that bound a row's influence are always computed from the rows that are summed. The library's
+own samples cannot change; samples of other classes are checked in every pass.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class ArraySamples(Immutable):
 
     @classmethod
     def _of_own(cls, features: FloatArray, labels: FloatArray) -> Self:
-        """Data set of finite arrays to which nothing else refers; they are not copied."""
+        """Data set that keeps finite arrays uncopied; no other reference to them may exist."""
         found, features = object.__new__(cls), np.ascontiguousarray(features)
         features.flags.writeable = labels.flags.writeable = False
         found._keep(features, labels)
@@ -313,8 +313,8 @@ def clipped_gradient_sum(
         \qquad r_i = y_i - \mathbf x_i^\top\theta
 
     The right-hand side is the negative gradient of a sum of Huber losses, with one width per row.
-    It needs no n × p array of gradients. Shapes are (p, lanes) and (lanes,). Counts of clipped rows
-    are not private.
+    This form needs no n × p array of gradients. Results have shapes (p, lanes) and (lanes,). Counts
+    of clipped rows are not private.
 
     Guarantee
     ---------
@@ -363,7 +363,7 @@ def rescale_chunks(chunks: Iterable[Chunk], clip_norm: FloatArray) -> Iterator[C
         if found is not chunk and not np.all(clips):
             raise ValueError(
                 f"clip_norm must be all finite or all infinite if rows have lengths outside "
-                f"{SHORTEST:g} to {LONGEST:g}, got finite and infinite norms"
+                f"[{SHORTEST:g}, {LONGEST:g}], got finite and infinite norms"
             )
         yield found
 

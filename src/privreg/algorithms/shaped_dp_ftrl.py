@@ -59,8 +59,8 @@ def shaped_noise_multiplier(budget: Budget, *, correlation: Correlation, steps: 
     Guarantee
     ---------
     For replace-one or zero-out neighbours, the prefix sums of gradients clipped to ψ, with node
-    noise τψ, are ρ-zCDP together. So are the iterates, which are functions of them. ψ may depend on
-    earlier iterates and public rows if a node's noise has the largest ψ so far.
+    noise τψ, are ρ-zCDP together. So are the iterates, which are functions of these sums. ψ may
+    depend on earlier iterates and public rows if each node's noise has the largest ψ so far.
     """
     require_instance("budget", budget, Budget)
     factor = _sensitivity(budget.neighbours, correlation, steps)
@@ -186,7 +186,7 @@ class ShapedMechanism(Rebuilt):
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`, for
     replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and for
-    tree noise only from nodes that enter a prefix sum. It does not cover public rows.
+    tree noise only from nodes that enter a prefix sum. Public rows are not covered.
 
     Source
     ------
@@ -268,9 +268,8 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
-    Noise is scaled by the largest ψ so far. More noise makes residuals larger, and these make ψ
-    larger. With the feature covariance H, this diverges beyond a step size of about 1/(τC√(tr(HΣ)
-    log₂N)).
+    Noise is scaled by the largest ψ so far. Noise enlarges residuals, and larger residuals enlarge
+    ψ. With feature covariance H, ψ diverges if the step size exceeds about 1/(τC√(tr(HΣ) log₂N)).
 
     Parameters
     ----------
@@ -553,8 +552,8 @@ def private_residual_scale(
 ) -> float:
     """Private residual scale from a stability histogram of group means (Option 2).
 
-    Squared residuals are averaged in g groups. Each bin [2^k, 2^(k+1)) that holds group means gets
-    Laplace noise of scale 2/(εg) on its share. Bins with a noisy share below 2 ln(2/δ)/(εg) + 1/g
+    Squared residuals are averaged in g groups. The share of group means in each nonempty bin [2^k,
+    2^(k+1)) gets Laplace noise of scale 2/(εg). Bins with a noisy share below 2 ln(2/δ)/(εg) + 1/g
     are dropped. The scale is √(2 b) for the upper end b of the fullest bin. Its square is 2 to 4
     times the mean of a typical group. The scale is 0 if the group means are 0, and `inf` if they
     overflow or no bin is left. Fewer rows than `private_groups_needed` are refused.

@@ -46,8 +46,8 @@ FloatArray = NDArray[np.float64]
 class NoisyValue:
     """Private statistic and the standard deviation of its noise.
 
-    Symmetric matrices have noise as from `symmetric_noise`: uᵀEu has this deviation for each unit
-    vector u, and entries off the diagonal have 1/√2 of it. Other statistics have independent noise.
+    Symmetric matrices have noise E as from `symmetric_noise`: uᵀEu has this deviation for each unit
+    vector u, and off-diagonal entries have 1/√2 of it. Other statistics have independent noise.
     """
 
     value: FloatArray
@@ -77,8 +77,8 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
     Guarantee
     ---------
-    ρ-zCDP by the Gaussian mechanism: add-remove changes the number by 1. Replace-one neighbours
-    have equal numbers; zero-out neighbours do, too, if blanks are counted.
+    The number is ρ-zCDP by the Gaussian mechanism: add-remove changes it by 1. It is equal for
+    replace-one neighbours, and for zero-out neighbours if blanks are counted.
     """
     shares = SplitBudget(budget, rng)
     found = shares.number("number of records", 1.0, count * UNITS, 1.0, 1.0)
@@ -87,7 +87,7 @@ def private_count(count: int, *, budget: Budget, rng: np.random.Generator | None
 
 @dataclass
 class SplitBudget(Uncopied):
-    """Gaussian mechanisms that share one budget, with a record of each purpose's spent share.
+    """Gaussian mechanisms that share one budget; the share spent on each purpose is recorded.
 
     The methods take a purpose, its share, and a sum over records in whole numbers. Most also take
     the `bound` on a record's norm, and the divisor `n` of the sum. In whole units the bound is 2²⁰
@@ -171,7 +171,7 @@ class SplitBudget(Uncopied):
     def gaussian_mechanism(
         self, what: str, share: float, total: Any, square: int, size: float
     ) -> NoisyValue:
-        """Noisy sum with squared sensitivity `square` in whole units, 2²⁰ of which equal `size`."""
+        """Noisy sum with squared sensitivity `square` in whole units; `size` is 2²⁰ whole units."""
         std, unit = self.noise_std(what, share, square), size / UNITS
         if self.rng is None:
             noise = rounded_normals(total.shape, std=std)
@@ -186,14 +186,14 @@ THIN, SEEN = 0.2, 0.5
 
 
 class Whitening(NamedTuple):
-    """Inverse square root of a shrunk second moment, and the noisy moment's weight in it."""
+    """Inverse square root of a shrunk second moment, and the weight of the noisy one in it."""
 
     root: FloatArray
     weight: float
 
 
 def whiten(gram: NoisyValue) -> Whitening:
-    """Inverse square root of a noisy second moment, shrunk and with small eigenvalues raised."""
+    """Shrink a noisy second moment, raise small eigenvalues, and return its inverse square root."""
     p = len(gram.value)
     shrunk = shrink_to_identity(gram.value, noise_std=gram.noise_std)
     centre = max(float(np.trace(gram.value)) / p, gram.noise_std / np.sqrt(p))
@@ -216,10 +216,10 @@ def newton_matrix(curvature: NoisyValue, slope: float) -> FloatArray:
 
 
 def shrunk_curvature(curvature: NoisyValue, *, thin: bool = False) -> FloatArray:
-    """Noisy curvature of mean near 1, shrunk by its known noise, with small eigenvalues raised.
+    """Noisy curvature of mean eigenvalue near 1, shrunk by its noise, small eigenvalues raised.
 
-    Eigenvalues are at least the mean times the edge of the noise, kept in [1/5, 1]: noise must not
-    make steps long. With `thin`, visibly smaller ones stay small; intervals get longer.
+    Eigenvalues are at least the mean times `noise_edge`, limited to [1/5, 1]: noise must not make
+    steps long. With `thin`, visibly smaller eigenvalues stay small, and intervals get longer.
     """
     matrix = curvature.value
     mean = float(np.clip(np.trace(matrix) / len(matrix), 0.5, 1.5))
@@ -241,8 +241,8 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
     .. math::
         v^\top A_2 v - 1.5 s_2 > v^\top A v \quad\text{or}\quad \lambda > 1.05 + s_2\sqrt{2p}
 
-    for eigenvectors v of A, or eigenvectors of A₂ with eigenvalue λ. s₂ is the noise deviation of
-    A₂. Along these vectors A is raised to the value of A₂ less `caution` times s₂.
+    for eigenvectors v of A, or eigenvectors of A₂ with eigenvalue λ. Along these, A is raised to
+    the value of A₂ minus `caution` times s₂, the noise deviation of A₂.
     """
     std = longer.noise_std
     edge = 1.05 + noise_edge(len(curvature), noise_std=std)
@@ -281,7 +281,7 @@ def length_edges(feature_norm: float) -> FloatArray:
 def white_cap(dimension: int, *, sample_size: float, rho: float, longest: float = 0.0) -> float:
     """Length to which whitened rows are shortened for a second moment at budget rho.
 
-    The length depends on public numbers alone. It is as long as noise allows (`noise_edge` at most
+    The length depends on public numbers alone. It is as large as noise allows (`noise_edge` at most
     `EDGE`), so that few rows are shortened. It is at least a little over the typical length √p. It
     grows with the budget up to the larger of √(20p) and `longest`, a row's largest length.
     """
@@ -309,10 +309,10 @@ def residual_scale(counts: FloatArray, edges: FloatArray, *, sample_size: float)
 def scale_is_hidden(*, noise_std: float, sample_size: float) -> bool:
     """True if the noise of a histogram hides the scale; depends on public numbers alone.
 
-    Let p and p' be the bins' probabilities at the right and at a distant scale. In half the sum of
-    squares of `residual_scale`, the right scale is lower by ‖p - p'‖²/2, about 0.18. Noise s in
-    each of the counts of n records moves this by ‖p - p'‖ s/n, about 0.6 s/n. The largest of about
-    17 such draws is near 2 deviations. For a margin of 3.5 deviations, s/n must be at most 0.085.
+    Let p and p' be the bins' probabilities at the right scale and at a distant one. Half the sum of
+    squares of `residual_scale` is lower at the right scale by ‖p - p'‖²/2, about 0.18. Noise s in
+    each count of n records moves this gap by ‖p - p'‖ s/n, about 0.6 s/n. The largest of about 17
+    such moves is near 2 deviations. A gap of 3.5 deviations needs s/n of at most 0.085.
     """
     return noise_std > HIDDEN * sample_size
 
@@ -322,8 +322,8 @@ def length_cap(
 ) -> float:
     """Length that about a tenth of the records exceed, from a noisy histogram.
 
-    Where the noise is larger than a tenth of the records, the number above the cap must exceed the
-    noise instead. If no number does, the cap is the last edge.
+    If the noise is larger than a tenth of the records, the number above the cap must exceed the
+    noise instead. If no cap satisfies this, the cap is the last edge.
     """
     above = np.cumsum(counts[::-1])[::-1]
     # above[k] counts lengths over edges[k - 1]; the last bin is empty of single rows.
@@ -430,10 +430,10 @@ class Descent:
     """One fit: its state, and the order and budget shares of its queries.
 
     With an intercept, the start releases the sum of the rows. With `label_share`, each row first
-    gets its label appended, scaled to the bound 2 `feature_norm`; its norm is then at most
-    √5 `feature_norm`. The fit also releases a histogram of row lengths, and histograms of residuals
-    at the start and after each warm-up step. It releases Gram matrices of rows shortened to length
-    R and sums of gradients clipped to γ.
+    gets its label appended, scaled to the bound 2 `feature_norm`; the row's norm is then at most √5
+    `feature_norm`. The fit also releases a histogram of row lengths, and histograms of residuals at
+    the start and after each warm-up step. It releases Gram matrices of rows shortened to length R
+    and sums of gradients clipped to γ.
     """
 
     settings: StartSettings
@@ -561,8 +561,8 @@ def _weighted_mean(mean: NoisyValue) -> NoisyValue:
     """Mean weight, then the weighted mean row, from a noisy mean of w(1, x).
 
     If noise hides whether the mean weight is less than 1, it is taken as 1. Otherwise, if noise
-    hides whether it is more than 0, the mean row is 0, the middle of the bounds. The noise of the
-    quotient is bounded from above, for a mean in [-1, 1].
+    hides whether the mean weight exceeds 0, the mean row is 0, the middle of the bounds. The noise
+    of the quotient is bounded from above, for a mean in [-1, 1].
     """
     weight, rest, std = float(mean.value[0]), mean.value[1:], mean.noise_std
     if weight > 1 - DEVIATIONS * std:

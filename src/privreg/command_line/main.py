@@ -1,7 +1,7 @@
 """Entry point of `privreg COMMAND …`, and the commands without a table: predict and plan.
 
 An entry of `COMMANDS` has one function that adds options to a parser, and one that runs the command
-and prints or returns its result. Commands import rarely needed modules: `--help` stays quick.
+and prints or returns its result. Commands import their modules when run, so `--help` is quick.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
-    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}, as its noise is Gaussian"
+    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}: its noise is Gaussian"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
         f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"

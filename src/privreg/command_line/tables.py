@@ -42,7 +42,7 @@ def shown(text: str, kept: str = "") -> str:
 
 
 def adder(to: Any) -> Callable[..., None]:
-    """Return a function that adds an option to a parser or group: `--name METAVAR`, help, type.
+    """Return a function that adds an option to a parser, from `--name METAVAR`, help and type.
 
     "(default X)" at the end of the help sets the default.
     """
@@ -185,7 +185,7 @@ def _template(name: str, kind: Any, *, typed: bool) -> str:
 
 
 def _key(name: str) -> str:
-    """A name that YAML reads back as it is, in one line."""
+    """A name written in one line such that YAML reads it back unchanged."""
     quote = None if name.isidentifier() else '"'
     text: str = yaml.safe_dump(name, default_style=quote, allow_unicode=True, width=inf)
     return text.removesuffix("...\n").strip("\n")
@@ -240,7 +240,7 @@ def _declaration(name: str, written: Any) -> Any:
 
 
 def _plain(node: yaml.Node | None) -> Any:
-    """Mappings, lists and texts; of the types that YAML guesses, only numbers are kept."""
+    """Convert a node to mappings, lists and texts; among types that YAML guesses, keep numbers."""
     if isinstance(node, yaml.MappingNode):
         return _once((_plain(name), _plain(value)) for name, value in node.value)
     if isinstance(node, yaml.SequenceNode):

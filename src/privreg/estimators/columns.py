@@ -1,4 +1,4 @@
-"""Columns of a table: declared bounds, units, cells of files, and refusal of invalid arrays."""
+"""Columns of a table: declared bounds and units, the reading of cells, and checks of arrays."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Frame:
         return np.asarray(self._label_centre + self._label_half * values)
 
     def functionals(self) -> tuple[FloatArray, FloatArray]:
-        """Matrix J and offset o: for θ in these units, Jθ + o holds slopes, then the intercept."""
+        """Matrix J and offset o; Jθ + o is θ in the data's units: slopes, then the intercept."""
         half, label_half = self._half, self._label_half
         slopes = np.diag(label_half / half)
         if not self.intercept:
@@ -97,7 +97,7 @@ class Frame:
 def declared(
     name: str, bounds: Any, columns: int, names: Sequence[str] | None = None
 ) -> FloatArray:
-    """Bounds (columns, 2) from one pair for all, pairs, two arrays, or a mapping by column name."""
+    """Bounds (columns, 2) from one pair for all columns, a pair each, two arrays or a mapping."""
     if isinstance(bounds, Mapping) and bounds and (names is not None or not _is_coded(bounds)):
         if names is None:
             several = f" or {columns} pairs for unnamed columns" * (columns > 1)
@@ -112,17 +112,17 @@ def require_every_column(name: str, bounds: Mapping[str, Any], columns: Sequence
     if missing := [column for column in columns if column not in bounds]:
         others = (str(each) for each in bounds if each not in columns)
         near = "".join(get_close_matches(str(missing[0]), others, n=1))
-        found = f"none for {missing[0]!r}" + f" but some for {near!r}" * bool(near)
+        found = f"none for {missing[0]!r}" + f" but bounds for {near!r}" * bool(near)
         raise ValueError(f"{name} must name every column, got {found}")
 
 
 def require_column(name: str, value: Any, available: Sequence[str]) -> str:
-    """Require a column's name; errors list no names, since the first line may be a record."""
+    """Require a column's name; errors list no names, as a file's first line may be a record."""
     count = list(available).count(value) if isinstance(value, str) else 0
     if count != 1:
         has = f"({len(available)} columns){' that occurs once' if count else ''}"
         odd = any(each[:1] == "#" or NUMBER.fullmatch(each) for each in available)
-        cause = ": is its first line a header? It holds a number or begins with '#'" if odd else ""
+        cause = ": is its first line a header? A cell is a number or begins with '#'" if odd else ""
         raise ValueError(f"{name} must be a column of the table {has}, got {short(value)}{cause}")
     return str(value)
 
@@ -131,7 +131,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     bounds = _transposed(name, bounds, columns)
     listed = isinstance(bounds, Sequence) and not isinstance(bounds, (str, bytes))
     if not (listed or (isinstance(bounds, np.ndarray) and bounds.ndim)) or len(bounds) != 2:
-        why = "arrays cannot declare codes for missing values: omit such rows, or use fit_table"
+        why = "codes for missing values need fit_table; for arrays, omit rows with such codes"
         why = why if _is_coded(bounds) else "bounds are never taken from the data"
         raise ValueError(f"{name} must be declared as (low, high), got {short(bounds)}: {why}")
     if isinstance(bounds, np.ndarray) and bounds.dtype.kind not in "iuf":
@@ -139,7 +139,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
     ends = [require_real(name, end, least=-MOST, most=MOST) for end in bounds]
     for end in ends:
         if end.shape not in ((), (columns,)):
-            why = f"a low and a high for all columns, or {columns} of each"
+            why = f"one low and one high for all columns, or {columns} lows and highs"
             raise ValueError(f"{name} must give {why}, got shape {end.shape}")
     pairs = np.stack([np.broadcast_to(end, (columns,)) for end in ends], axis=1)
     narrow = pairs[:, 1] - pairs[:, 0] < LEAST
@@ -153,7 +153,7 @@ def _pair(name: str, bounds: Any, columns: int) -> FloatArray:
 
 
 def _transposed(name: str, bounds: Any, columns: int) -> Any:
-    """Lows and highs of a list of pairs; ambiguous bounds are refused, whatever their length."""
+    """Turn a list of pairs into lows and highs; refuse bounds that can be read in two ways."""
     ends = bounds if isinstance(bounds, (list, tuple, np.ndarray)) else ()
     pairs = sum(isinstance(each, tuple) and len(each) == 2 for each in ends)
     nested = any(isinstance(each, (list, tuple)) or getattr(each, "ndim", 0) for each in ends)
@@ -190,7 +190,7 @@ MISSING = -1
 
 
 class Cells(NamedTuple):
-    """Encoded cells of a column; a missing number is NaN, a missing category all zeros."""
+    """Encoded cells of a column: a missing number is NaN, and a missing category is all zeros."""
 
     features: list[NDArray[Any]]
     missing: NDArray[np.bool_]
@@ -328,7 +328,7 @@ def table_columns(
 
 
 def value_type(kind: Any) -> Any:
-    """Type of the values that an Arrow type or dictionary holds; all text types count as one."""
+    """Value type of an Arrow type or dictionary type; all text types count as one type."""
     import pyarrow as pa
 
     value = kind.value_type if pa.types.is_dictionary(kind) else kind
@@ -358,7 +358,7 @@ def _looked_up(cells: Any, look: Callable[[Any], NDArray[Any]], missing: float) 
 
 
 def _numbers(cells: Any) -> NDArray[Any]:
-    """Numbers; NaN for cells without a number."""
+    """Convert cells to doubles; a cell without a number becomes NaN."""
     import pyarrow as pa
 
     if cells.type == pa.float64():
@@ -370,7 +370,7 @@ def _numbers(cells: Any) -> NDArray[Any]:
 
 
 def _read_numbers(texts: Any) -> NDArray[np.float64]:
-    """Numbers from texts: the nearest doubles, whichever parser reads a text."""
+    """Convert each text to the nearest double; Arrow reads plain short numbers in bulk."""
     import pyarrow as pa
     from pyarrow import compute
 
@@ -472,7 +472,7 @@ def unquoted(call: Callable[[], T], beside: Mapping[str, Any] | None = None, **d
 
 
 def require_aligned(**data: Any) -> None:
-    """Refuse masked or lazy data, and data whose row index differs from that of the first data."""
+    """Refuse masked or lazy data, and arguments with different row indexes."""
     first, rows = "", None
     for name, value in data.items():
         require_unmasked(name, value)
@@ -490,7 +490,7 @@ def require_aligned(**data: Any) -> None:
 
 
 def _faults(name: str, value: Any, *, cells: bool) -> str:
-    """Non-numeric types and, if `cells` is true, the places of values that are not finite."""
+    """Name non-numeric types and, if `cells` is true, the places of values that are not finite."""
     if value is None or issparse(value):
         return ""
     framed = hasattr(value, "columns")

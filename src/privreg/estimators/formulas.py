@@ -1,7 +1,7 @@
 """Formulas as in R and patsy, with bounds of their terms from interval arithmetic.
 
-formulaic parses the text. A term depends on one record and on declared bounds alone. Functions that
-learn from the table, such as `scale`, and undeclared levels are refused.
+formulaic parses the text. The value of a term depends only on one record and on declared bounds.
+Functions that learn from the table, such as `scale`, and undeclared levels are refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Act = Callable[..., Any]
 class Design(NamedTuple):
     """Terms of a formula: products of `factors`, which are expressions or indicators of a category.
 
-    `aim` is the column of the label, and `label` the formula's left side.
+    `aim` is the column of the label, and `label` is the expression on the formula's left side.
     """
 
     names: list[str]
@@ -76,7 +76,7 @@ class Design(NamedTuple):
 def read_formula(formula: Any, bounds: Any) -> Design:
     """Read a formula over columns with declared bounds; no table is needed."""
     if not (isinstance(formula, str) and isinstance(bounds, Mapping)):
-        raise _refused("a text and a mapping of bounds", f"{short(formula)} and {short(bounds)}")
+        raise _refused("type str, and bounds type dict", f"{short(formula)} and {short(bounds)}")
     try:
         from formulaic.parser import DefaultFormulaParser
     except ImportError:
@@ -89,12 +89,12 @@ def read_formula(formula: Any, bounds: Any) -> Design:
         raise _refused("formulaic's form, as in 'y ~ a + C(b) + a:b'", short(formula)) from None
     kept = [[each for each in term if each.eval_method.name != "LITERAL"] for term in right]
     if any(0 < len(own) < len(term) for own, term in zip(kept, right, strict=True)):
-        raise _refused("terms without leading numbers; write I(2 * a)", short(formula))
+        raise _refused("terms without leading numbers (write I(2 * a))", short(formula))
     intercept, found, aim = [] in kept, _Reader(bounds), _Reader(bounds)
     terms = list(found.terms(filter(None, kept), intercept=intercept))
     ranges, names = found.ranges(terms), list(map(":".join, terms))
     if not names or len(set(names)) < len(names):
-        raise _refused("at least one feature, and features of different names", short(formula))
+        raise _refused("at least one feature, and features with different names", short(formula))
     name = aim.factor(left[0][0]) if len(left) == len(left[0]) == 1 else ""
     wrong = name in ("", *aim.levels) or not aim.ranges([(name,)]) or len(aim.used) > 1
     if wrong or aim.used.keys() & found.used:
@@ -105,7 +105,7 @@ def read_formula(formula: Any, bounds: Any) -> Design:
 
 
 class _Reader(dict[Any, Range]):
-    """Factors of a formula, and ranges of its columns, looked up when they are first used."""
+    """Factors of a formula, with ranges of its columns; a column is looked up at its first use."""
 
     def __init__(self, bounds: Mapping[str, Any]) -> None:
         self.bounds, self.used, self.factors = bounds, dict[str, Any](), dict[str, Any]()
@@ -121,13 +121,13 @@ class _Reader(dict[Any, Range]):
         return column.low, column.high
 
     def column(self, name: str) -> Any:
-        """Reader of a column, which then counts as used."""
+        """Declaration of a column; the column then counts as used."""
         if name not in self.bounds:
             raise ValueError(f"bounds must name every column of the formula, got none for {name!r}")
         return self.used.setdefault(name, declared_column(name, self.bounds[name]))
 
     def factor(self, parsed: Any) -> str:
-        """Name of a factor: an expression, or a categorical factor with an indicator per level."""
+        """Add a factor (an expression, or the indicators of all levels) and return its name."""
         text, reference = str(parsed.expr), None
         lookup = parsed.eval_method.name == "LOOKUP"
         node = ast.Name(text) if lookup else ast.parse(text, mode="eval").body
@@ -160,7 +160,7 @@ class _Reader(dict[Any, Range]):
         return text
 
     def terms(self, listed: Iterable[Any], *, intercept: bool) -> Iterator[tuple[str, ...]]:
-        """Terms in patsy's order and coding, without levels that follow from earlier terms."""
+        """Terms in patsy's order and coding, without levels that earlier terms determine."""
         groups: dict[frozenset[str], list[list[str]]] = {frozenset(): []}
         for term in listed:
             names = list(map(self.factor, term))
@@ -187,8 +187,8 @@ class _Reader(dict[Any, Range]):
 def _codings(names: Sequence[str], used: set[frozenset[str]]) -> list[dict[str, bool]]:
     """Codings of a term's factors (True: all levels) that extend the span of the `used` products.
 
-    A subset of the factors stands for products of indicators without reference levels. If the same
-    subset plus one factor occurs too, that factor gets all its levels (patsy's algorithm).
+    A subset of the factors stands for products of indicators without reference levels. If the
+    subset also occurs with one more factor, that factor gets all its levels (patsy's algorithm).
     """
     subsets = [frozenset(c) for size in range(len(names) + 1) for c in combinations(names, size)]
     left = [dict.fromkeys(each, False) for each in subsets if each not in used]
@@ -265,13 +265,13 @@ def _called(function: ast.expr) -> str:
 
 
 def _power(base: Any, power: int, act: Act) -> Any:
-    """Power as repeated products, whose result does not depend on the place in an array."""
+    """Power by repeated products; its result does not depend on the place in an array."""
     size = base if power % 2 else act(abs, base)
     return act(lambda own: math.prod([own] * power), size)
 
 
 def _apply(call: Callable[[float], float], own: Any) -> Any:
-    """Function of each number by itself: NumPy's result may depend on the place in an array."""
+    """Apply a function to each number alone: NumPy's result may depend on the place in an array."""
     if isinstance(own, np.ndarray):
         return np.fromiter((_apply(call, each) for each in own.tolist()), float, len(own))
     try:
@@ -286,7 +286,7 @@ FUNCTIONS: dict[str, Act] = {"abs": abs, **{e.__name__: partial(_apply, e) for e
 
 @np.errstate(all="ignore")
 def read_hypotheses(hypotheses: Any, names: Sequence[str]) -> tuple[FloatArray, FloatArray]:
-    """Read R (q, k) and c of hypotheses R β = c, as text "a = 0, b - 2 * c = 1" or as rows R."""
+    """Read R (q, k) and c of R β = c: from text ("a = 0, b - 2 * c = 1"), or from R, with c = 0."""
     k = len(names)
     if not isinstance(hypotheses, str):
         rows = require_array("hypotheses", hypotheses, shape=(None, k))

@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 # Share of the budget for the number of records under add-remove; least share for quality.
 COUNT_SHARE, LEAST_SHARE = 0.01, 1e-10
-CLIPPED = "features and labels outside the declared bounds are clipped to them, row by row"
-INPUTS = "each row's values depend on that row alone, unlike values of a scaler fitted to the table"
-EXACT = "purely Gaussian noise meets the stated epsilon and delta with more rho (Gaussian DP)"
+CLIPPED = "features and labels are clipped to the declared bounds, row by row"
+INPUTS = "each row's values depend on that row alone: no scaler, say, was fitted to the table"
+EXACT = "purely Gaussian noise meets the stated epsilon and delta at a larger rho (Gaussian DP)"
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 CLONES = (
@@ -114,7 +114,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     epsilon, delta : float, optional
         Alternative to a budget: `Budget.approximate(epsilon, delta)`; δ is 1e-6 by default.
     unit : {"row", "person"}, optional
-        "person" requires groups and "row" forbids them; by default groups make the unit "person".
+        "person" requires groups, "row" forbids them. The default is "person" if groups are given.
     feature_bounds : (low, high) or mapping
         Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart. Give two
         numbers for all features, a tuple of two arrays, or a list of pairs. For a frame or a file,
@@ -122,7 +122,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     label_bounds : (low, high)
         Bounds of the label, also from public knowledge.
     weight_bound : float, optional
-        Public largest weight W of a record; required with weights, which are clipped to [0, W].
+        Public upper bound W on weights, required with weights. They are clipped to [0, W].
     fit_intercept : bool
     target : {"least_squares", "huber"}
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
@@ -160,16 +160,16 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     Notes
     -----
     **Guarantee.** Releasing the fitted object, with all its attributes, costs at most the budget,
-    under its neighbouring relation. The relation concerns one row, or one person with all rows if
-    `groups` are given. The fit is ρ-zCDP with the ρ of `privacy_`, and √(2ρ)-Gaussian DP if the μ
-    of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with more ρ than zCDP alone
-    would allow (`Budget.gaussian`). The number of records is public except under add-remove. The
-    blank record of zero-out is a row of zeros in the units of the bounds, including the intercept's
-    entry. An exception about non-finite values depends on the data. An exception after noise was
+    under its neighbouring relation. Neighbours differ in one row or, if `groups` are given, in all
+    rows of one person. The fit is ρ-zCDP with the ρ of `privacy_`, and √(2ρ)-Gaussian DP if the μ
+    of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with a larger ρ than zCDP
+    alone would allow (`Budget.gaussian`). The number of records is public except under add-remove.
+    Under zero-out, a blank record is a row of zeros in the units of the bounds; its intercept entry
+    is 0. An exception about non-finite values depends on the data. An exception after noise was
     drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
 
     A record of weight w enters as its row, in the units of the bounds, multiplied by √(w/W). The
-    product is no longer than the row itself. The weight is as private as the record's other values.
+    scaled row is at most as long as the original. Weights are protected like other values.
 
     Examples
     --------
@@ -257,22 +257,22 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Fit and spend the whole budget; a failed fit leaves the object unchanged.
 
-        Under zero-out, an incomplete record of `fit_table` counts as blank. Without an intercept,
-        so does a row of zeros if all bounds include 0.
+        Under zero-out, `fit_table` treats an incomplete record as blank. Without an intercept, a
+        row of zeros is blank if all bounds include 0.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
             Features. A formula or categories need a frame, which is read as in `fit_table`.
         y : array_like, shape (n,)
-            Labels. With a formula, y is the column on its left side, by default that of the frame.
+            Labels. With a formula, y is its left-hand column, by default taken from the frame.
         sample_weight : array_like, shape (n,), optional
-            Finite weights, clipped to [0, `weight_bound`]. A weight may depend on its own record
-            alone, so do not scale weights to a sum. Records of weight 0 still count as records.
+            Finite weights, clipped to [0, `weight_bound`]. A weight may depend only on its own
+            record, so do not rescale weights to a sum. Records of weight 0 still count as records.
         groups : array_like, shape (n,), optional
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As in `fit_table`, but for clipped records alone. A person with any clipped row counts.
+            As in `fit_table`, but for clipped records only. A person counts if any row is clipped.
 
         Returns
         -------
@@ -314,7 +314,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         found._source = Source(columns, aim, weighing)
         names = [each.name for each in (*columns, aim, weighing) if each is not None]
         if len(set(names)) < len(names):
-            raise ValueError("X must have columns of different names, none '(label)' or '(weight)'")
+            raise ValueError("X must have unique column names, none of '(label)' and '(weight)'")
         # Transposed block by block, while each is in a cache.
         starts = range(0, max(len(y), 1), 1 << 14)
         blocks = [pa.table([*features[at : at + starts.step].T], names[:p]) for at in starts]
@@ -357,7 +357,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         label : str
             Column of the label, not needed with a formula. `feature_bounds` may include the label.
         weight : str, optional
-            Column of weights, not a feature or the label; clipped to [0, `weight_bound`].
+            Column of weights (no feature or label). They are clipped to [0, `weight_bound`].
         quality_share : float
             Share of the budget, in [0, 1), for counting incomplete and clipped records by column.
         threads : int
@@ -370,7 +370,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column is missing or of another type, and as for `fit`, except for missing values.
+            If a column is missing or of a wrong type, or as for `fit` (except for missing values).
 
         Guarantee
         ---------
@@ -569,14 +569,14 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         groups: ArrayLike | None = None,
         weights: ArrayLike | str | None = None,
     ) -> tuple[Self, float]:
-        """A copy without fitted attributes, on which a fit may fail, and the share for quality."""
+        """A copy without fitted attributes, for a fit that may fail, and the `quality_share`."""
         from privreg.estimators.outlook import FIT_TARGETS
         from privreg.methods.method import Method
 
         if not isinstance(self.budget, Budget if self.epsilon is None else type(None)):
             raise ValueError(
-                "budget must be declared, such as Budget.approximate(1.0, 1e-6), or epsilon with "
-                f"delta, but not both; got {short(self.budget) if self.epsilon is None else 'both'}"
+                "budget must be declared, such as Budget.approximate(1.0, 1e-6), unless epsilon is "
+                f"given; got {short(self.budget) if self.epsilon is None else 'both'}"
             )
         # A budget for which noise can be drawn, whatever its source.
         require_scale("budget: rho", self._budget().rho)
@@ -591,7 +591,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 f"cross-validation passes groups on only after {routed}"
             )
         if self.formula is not None and not (self.label_bounds is None and self.fit_intercept):
-            why = "with a formula: it names the label, and '- 1' omits the intercept"
+            why = "with a formula: bounds include the label's, and '- 1' omits the intercept"
             raise ValueError(f"label_bounds and fit_intercept must not be set {why}")
         if self.unit == "row" and groups is not None:
             raise ValueError("groups must be None with unit='row'")
@@ -646,7 +646,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def score(self, X: Any, y: Any = None, *, sample_weight: ArrayLike | None = None) -> float:
         """R² of the predictions on these rows, as in scikit-learn; exact, so not private.
 
-        With a formula, y is the column on its left side, by default from X. See `private_score`.
+        With a formula, y is its left-hand column, by default taken from X. See `private_score`.
         """
         from privreg.estimators.tables import open_frame
 
@@ -744,8 +744,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return model
 
     params = _column("estimate", "Coefficients by name, as a pandas Series, intercept last.")
-    bse = _column("standard_error", "Standard errors by name, for sampling and privacy noise.")
-    pvalues = _column("p_value", "P-values by name, of tests that a coefficient is 0.")
+    bse = _column("standard_error", "Standard errors by name, covering sampling and privacy noise.")
+    pvalues = _column("p_value", "P-values by name, for the hypothesis that the coefficient is 0.")
 
     def conf_int(self, alpha: float = 0.05) -> Any:
         """Intervals of level 1 - α by name, as a pandas DataFrame with columns 0 and 1."""
@@ -765,7 +765,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if self.weight_bound_ is None and (found := explained(self._fitted)[1]) >= 0:
             return found
-        why = "if noise hides no feature; private_score releases R² for a further budget"
+        why = "if noise hides no feature; `private_score` releases R² at a further cost"
         raise AttributeError(f"rsquared is released by unweighted least squares {why}")
 
     def confidence_intervals(
@@ -803,7 +803,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Public rows; by default one row, the released private (weighted) mean of the features.
+            Public rows; by default one row, the noisy (weighted) mean that the fit released.
         level, target
             As for `confidence_intervals`.
         """
@@ -884,8 +884,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
-        interval of level 1 - α excludes 0; it is 1 if all are infinite. This costs no privacy.
-        "(noisy)" marks estimates whose standard error needs fourth moments, which are not released.
+        interval of level 1 - α excludes 0, and 1 for infinite intervals. This costs no privacy.
+        "(noisy)" marks estimates without a standard error, since fourth moments are not released.
         """
         from privreg.estimators import report
 
@@ -919,7 +919,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             test = self.wald_test(np.eye(len(names))[: self.n_features_in_], target)
             notes.append(f"Joint test that all slopes are 0: {test}.")
         if privacy.rho > (stated := self._budget().rho):
-            notes.append(f"Rho exceeds the {stated:.4g} of the budget: {EXACT}.")
+            notes.append(f"Rho is above the budget's {stated:.4g}: {EXACT}.")
         return report.Summary(tuple(names), intervals, facts, (*notes, *report.READING))
 
     def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
@@ -1038,7 +1038,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
 @contextmanager
 def _counted(budget: Budget, *, seeded: bool) -> Iterator[None]:
-    """Add to any error from here on that the budget counts as spent: errors depend on the data."""
+    """Add a note to errors in the block: the budget is spent, since errors depend on the data."""
     try:
         yield
     except BaseException as error:
@@ -1064,7 +1064,7 @@ def _held(X: Any, names: Sequence[Any], y: Any, sample_weight: Any) -> HeldTable
 
 
 def _finite_numbers(name: str, value: Any, rows: int) -> FloatArray:
-    """A finite number for each row, whatever its sign; an error quotes none of them."""
+    """One finite number per row, of either sign; errors quote none of the numbers."""
     options: dict[str, Any] = {"ensure_2d": False, "dtype": np.float64, "ensure_min_samples": 0}
     check = partial(check_array, value, input_name=name, **options)
     found = np.asarray(unquoted(check, **{name: value}))

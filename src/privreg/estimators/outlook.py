@@ -57,7 +57,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 class Outlook:
     """Settings of a fit, and predictions for both ends of `RANGE` (shares of explained variance).
 
-    Predictions are in units in which labels lie in [-1, 1]; fewer than two records have none.
+    Predictions are in units in which labels lie in [-1, 1]; fewer than two records give none.
     """
 
     settings: Method
@@ -113,7 +113,7 @@ def outlook(
     """Given or planned settings of a fit, with their predicted error.
 
     Planned settings are those of `PrivateHuber.default`, unless a short search finds settings with
-    valid theory that gain more than 10 %. `dimension` includes the intercept.
+    valid theory and the default's risk is over 10 % higher. `dimension` includes the intercept.
     """
     if settings is None:
         return _planned(sample_size, dimension, budget, intercept, target)
@@ -178,13 +178,13 @@ def advice(
 
 
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
-    r"""Add to a plan's warnings one for a fit that is likely worse than predicting the mean.
+    r"""Extend a plan's warnings if the fit is likely worse than predicting the mean.
 
     .. math:: (1 + e) \operatorname{tr} V \ge \|(I - m m^\top)\hat\varphi\|^2
 
     φ̂ = W⁻¹θ̂ is the estimate in coordinates that whiten the rows, and V its covariance. m is the
-    unit vector of the intercept, and e the larger edge of the noise in the Gram matrix and in the
-    curvature. On average, the right side is the signal's square plus tr V.
+    unit vector of the intercept, and e the larger `noise_edge` of the Gram matrix and the
+    curvature. On average, the right side is the squared signal plus tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
     bad = [*doubts, *found, NOISE + MORE * (not doubts)]
@@ -214,8 +214,8 @@ def harmful_share(fit: Fitted, frame: Frame, settings: Method) -> float:
         f^\top(\theta' - \theta) = a^\top \frac1n \sum_{i \in T} x_i r_i \le 2 s\,\|a\|_1, \qquad
         a = M^{-1} f
 
-    f selects a slope. θ solves Σ x r = 0 over all n records, and θ′ without the s n records in T.
-    M = (W Wᵀ)⁻¹ is the rows' second moment; entries of x are at most 1, and residuals r at most 2.
+    f selects a slope. θ solves Σ x r = 0 over all n records; θ′ solves it without the s n records
+    of T. M = (W Wᵀ)⁻¹ is the second moment of rows, |x_j| is at most 1, and |r| at most 2.
     """
     if not hasattr(fit, "whitening"):
         return inf
@@ -289,8 +289,8 @@ def problem_in_bounds(
 ) -> Problem:
     """Problem assumed by convention for a table, in the units of its declared bounds.
 
-    Settings for it suit `PrivateLinearRegression`, which scales rows to these units. Features
-    explain a `share` of label variance, in equal parts. `dimension` counts the intercept.
+    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units.
+    Features explain a `share` of label variance, in equal parts. `dimension` counts the intercept.
 
     Examples
     --------

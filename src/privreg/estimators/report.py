@@ -189,9 +189,9 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
         T^2 = \sum_i \frac{d_i^2}{\max(s_i, 1)^2}, \quad K^2 = \sum_i \frac{b_i^2}{s_i^2}, \qquad
         p = P\Big(F'_{q,\,\nu - q + 1}(K^2) \ge \frac{\nu - q + 1}{\nu q}\,T^2\Big)
 
-    Each axis has variance 1 in that covariance and its own interval, with distance d, standard
-    error s, largest bias b. ν is the least degrees of freedom, as in Hotelling's test. The whole
-    bias is at most K errors; F′ is noncentral. For one hypothesis, p is that of its interval.
+    Along each axis the estimate has variance 1, distance d and an interval of standard error s and
+    largest bias b. ν is the least of the degrees of freedom, as in Hotelling's test. The total bias
+    is at most K errors; F′ is the noncentral F law. One hypothesis has the p of its interval.
     """
     q, nu = len(away), float(np.min(own.degrees_of_freedom))
     if not np.all(np.isfinite(own.half_width)) or nu <= q + 1:
@@ -212,7 +212,7 @@ class PredictionIntervals:
     """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
 
     `lower` and `upper` (n,) are the ends of intervals for new labels. They are centred on the
-    robust start and clipped to the label's bounds. If they equal these, `reason` says why.
+    robust start and clipped to the label's bounds. If all equal these bounds, `reason` says why.
     """
 
     mean: CoefficientIntervals
@@ -318,7 +318,7 @@ def quality_part(quality: TableQuality) -> Part:
         return "Records", None, [], sentences
     sentences += [
         "Numbers outside their bounds are clipped to the nearer bound.",
-        "Shares of all records, ± one standard deviation of privacy noise.",
+        "Shares are of all records, ± one standard deviation of privacy noise.",
     ]
     listed, std = quality.incomplete or quality.clipped, quality.noise_std
     rows = [(name, *(_share(own.get(name), std) for own in bought.values())) for name in listed]
@@ -355,8 +355,8 @@ def target_sentences(
         f"{covered} They also allow for bias from clipping.",
         f"About {round(100 * share, 1):g} % of the records had their gradients clipped (private "
         "estimate).",
-        "Assumption: where residuals are too rare to see privately, their tail continues, no "
-        "heavier than a power law. Intervals do not cover bias from a few records far beyond it.",
+        "Assumption: residuals too rare to see privately continue the visible tail, no heavier "
+        "than a power law. Intervals do not cover bias from a few records far beyond this tail.",
     ]
     # The warm-up clips the weighted residual, a robust fit of weighted rows the residual itself.
     if np.isfinite(intervals.half_width).any() and not weighted:
@@ -391,9 +391,9 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
 def explained(fit: Fitted) -> tuple[float, float]:
     r"""Residual variance tr B / tr A in units of the bounds, and R², from a least-squares fit.
 
-    R² compares this variance with φᵀAφ - tr(AV); A and B are as in `LeastSquaresLaw`. φ is the
-    whitened estimate without the intercept's part, and V the covariance of its error. Both results
-    are NaN for another method, or if noise hides A.
+    R² is S/(S + tr B / tr A) with S = (φᵀAφ - tr AV)₊; A and B are as in `LeastSquaresLaw`. φ is
+    the whitened estimate without the intercept's part, and V the covariance of its error. Both
+    results are NaN for another method, or if noise hides A.
     """
     if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
         return np.nan, np.nan
@@ -460,7 +460,7 @@ class Bar(NamedTuple):
 def slope_bars(
     names: Sequence[str], intervals: CoefficientIntervals, bounds: FloatArray
 ) -> list[Bar]:
-    """Bars for the features with `bounds` (p, 2); none for the intercept, whose unit differs."""
+    """Bars for the features with `bounds` (p, 2); the intercept has another unit and no bar."""
     width = np.ptp(bounds, axis=1)
     z = float(ndtri((1 + intervals.level) / 2))
     sampling = np.nan_to_num(z * intervals.sampling_error)

@@ -1,6 +1,6 @@
 """Tables in files, folders and frames, read in parts, and private scores on these tables.
 
-A pass reads one part after another, maps its records into the declared bounds, and discards it.
+A pass reads one part after another; it maps a part's records into the bounds and discards them.
 """
 
 from __future__ import annotations
@@ -186,7 +186,7 @@ def _header(line: bytes, separator: str, name: str) -> list[str]:
 
 
 def _decoded(path: Path) -> Iterator[bytes]:
-    """File in UTF-8, block by block; invalid UTF-16 becomes bytes that are invalid UTF-8."""
+    """Blocks of a file, converted to UTF-8; invalid UTF-16 becomes bytes that are invalid UTF-8."""
     with path.open("rb") as plain:
         zipped = plain.peek(2).startswith(GZIP)
         file: Any = gzip.GzipFile(fileobj=plain) if zipped else plain
@@ -204,7 +204,7 @@ def _decoded(path: Path) -> Iterator[bytes]:
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
-    """File in blocks of whole lines; a line is cut one byte past the longest allowed."""
+    """Blocks of a file's whole lines; an overlong line is cut one byte past the allowed length."""
     rest = b""
     for block in _decoded(path):
         block = rest + block
@@ -225,9 +225,9 @@ def _keep_whole(
     kept: NDArray[np.uint8],
     whole: NDArray[np.bool_],
 ) -> int:
-    """Copy whole lines of `data` to `kept`, flag them in `whole`, and return their number of bytes.
+    """Copy valid lines of `data` to `kept`, flag them in `whole`, and return their number of bytes.
 
-    After an open quote Arrow continues on the next line, and would merge several records into one.
+    A line with an open quote is left out, since Arrow would merge it with the next records.
     """
     size = line = begin = 0
     found, place, sound = 1, START, True
@@ -315,7 +315,7 @@ class ParquetTable(_File):
         return [partial(self._read, group, chosen) for group in range(self.groups)]
 
     def _require_readable(self, names: tuple[str, ...]) -> None:
-        """Refuse, from the metadata, small files that need much memory or repeat row groups."""
+        """Refuse small files that need much memory or repeat row groups; only metadata are read."""
         begins: list[int] = []
         for group in map(self._metadata.row_group, range(self.groups)):
             every = map(group.column, range(group.num_columns))
@@ -536,12 +536,12 @@ class _ParsedTable:
 
 
 class TableSamples:
-    """Samples whose rows, in the units of a `Frame`, are read from a table at each pass.
+    """Samples that are read from a table at each pass, with rows in the units of a `Frame`.
 
     An incomplete record becomes a row of zeros (including the intercept's entry) with label 0, and
     so counts as absent. `weight` is a column of weights from 0 to their bound. Rows and labels are
-    multiplied by √(weight/bound). With a `design`, the features are its terms. An executor's
-    workers replace threads.
+    multiplied by √(weight/bound). With a `design`, features are the terms of its formula. An
+    executor's workers replace threads.
 
     Guarantee
     ---------
@@ -636,7 +636,7 @@ class TableSamples:
         return TableSamples(table, *own, self.frame, None, weight, self.design), counts[:-1]
 
     def _counted(self, counts: Counts) -> Iterator[list[Cells]]:
-        """Cells of all rows; an error if their number differs from the table's row count."""
+        """Cells of all rows; an error if the number of rows differs from the table's row count."""
         for cells in chain.from_iterable(part() for part in self._encoders()):
             counts += self._count(cells)
             if counts[-1, 0] <= self.sample_size:
@@ -644,7 +644,7 @@ class TableSamples:
         self._whole(counts)
 
     def _whole(self, counts: Counts) -> Counts:
-        """Counts of the columns; an error, without the number, if they do not cover all rows."""
+        """Counts of the columns; if they do not cover all rows, an error that hides the number."""
         if counts[-1, 0] != self.sample_size:
             raise ValueError("table must have row_count rows in total, got another number")
         return counts[:-1]
@@ -663,7 +663,7 @@ class TableSamples:
                 yield from pool.map(lambda read: task(read()), readers)
 
     def _count(self, encoded: list[Cells]) -> Counts:
-        """Missing and clipped cells of each column, and below them the number of rows."""
+        """Counts (missing, clipped) for each column, then a last line with the number of rows."""
         pairs = zip(self.columns, encoded, strict=True)
         found = [(np.count_nonzero(own.missing), each.clipped(own)) for each, own in pairs]
         return np.array([*found, (len(encoded[0].missing), 0)])
@@ -676,7 +676,7 @@ class TableSamples:
         return [partial(self._encoded, part) for part in self.table.parts(names)]
 
     def _encoded(self, part: Callable[[], Iterator[Any]]) -> Iterator[list[Cells]]:
-        """Cells of each column, of some rows at a time."""
+        """Cells of each column, for some rows at a time."""
         columns, checked = self.columns, None
         names = [each.name for each in columns]
         for batch in part():
@@ -723,7 +723,7 @@ def _sent(value: Any) -> bytes:
 
 
 def _run_sent(task: bytes, read: bytes) -> Any:
-    """Run a task on a part; the part's file is opened here, where the task runs."""
+    """Run a task on a part of a table; the file is opened in the process that runs the task."""
     return pickle.loads(task)(pickle.loads(read)())
 
 
@@ -751,7 +751,7 @@ class TableQuality:
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Share that may move a slope to its interval's end (`outlook.harmful_share`); inf if unknown.
+        Share of records that may move a slope to its interval's end (`harmful_share`), or inf.
     """
 
     incomplete: dict[str, float]
@@ -777,7 +777,7 @@ class TableQuality:
         return [text for text, columns in said.items() if columns]
 
     def _beyond(self, shares: dict[str, float], least: float) -> str:
-        """Text of the columns whose share certainly exceeds `least`, with shares; may be empty."""
+        """Columns with a share that certainly exceeds `least`, and the shares; may be empty."""
         least += SURE * self.noise_std
         sure = {name: min(own, 1.0) for name, own in shares.items() if own > least}
         return ", ".join(f"{n!r} ({float(f'{100 * own:.2g}'):g} %)" for n, own in sure.items())
@@ -797,14 +797,14 @@ def private_quality(
 
     Guarantee
     ---------
-    The shares are ρ-zCDP under the budget's relation. The counts c are the missing and clipped
-    cells of each column, and for arrays the clipped cells alone. A record adds 1 to at most one of
-    a column's two counts. `columns` says which columns have bounds. `sample_size` is public or was
-    released before. For m columns with bounds and k without, the counts of a record have norm at
-    most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
+    The shares are ρ-zCDP under the budget's relation. The counts c are the numbers of missing and
+    clipped cells of each column; for arrays, of clipped cells alone. A record adds 1 to at most one
+    of a column's two counts. `columns` says which columns have bounds. `sample_size` is public or
+    was released before. For m columns with bounds and k without, the counts of a record have norm
+    at most √(m + k), which is Δ under add-remove. Two records differ most if one is incomplete in
     every column, like the blank record of zero-out, and the other is clipped in every column with
-    bounds. So Δ = √(2m + k) under the other relations. Without missing cells, a record's counts
-    are m zeros and ones, and Δ = √m.
+    bounds. So Δ = √(2m + k) under the other relations. Without missing cells, a record's counts are
+    m zeros and ones, and Δ = √m.
     """
     twice = budget.neighbours is not Neighbours.ADD_REMOVE and counts.shape[1] == 2
     square = int(np.sum(1 + np.array(list(columns.values())) * twice))
@@ -852,9 +852,9 @@ def private_score(
 
     Guarantee
     ---------
-    √(2ρ)-Gaussian DP, and so ρ-zCDP, under any of the relations. Each part of a record lies in [0,
-    1] and is 0 for an incomplete record, so one record moves no sum by more than 1. The fixed
-    shares of ρ add up to ρ (Dong, Roth and Su 2022, Corollary 3.3). The coefficients and, last, the
+    The score is √(2ρ)-Gaussian DP, so ρ-zCDP, under any relation. A record's part of each sum lies
+    in [0, 1] and is 0 for an incomplete record, so a record changes a sum by at most 1. The fixed
+    shares add up to ρ (Dong, Roth and Su 2022, Corollary 3.3). The coefficients and, last, the
     intercept must be public or released before. `reserve` is called before noise is drawn.
     """
     frame = samples.frame

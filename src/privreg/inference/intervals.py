@@ -1,7 +1,7 @@
 """Confidence intervals from the iterates of private gradient descent, and their exact coverage.
 
 Each construction turns iterates into m replicates (weighted sums) and treats the replicates as a
-sample. All of it is post-processing of released iterates and costs no privacy. The target is the
+sample. Intervals are post-processing of released iterates and cost no privacy. The target is the
 *empirical minimiser*, least squares on the same data, not the population parameter.
 """
 
@@ -303,7 +303,7 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Level in (0, 1). It equals the coverage if b = 0 and C is a multiple of the identity.
+        Level in (0, 1), which is the coverage if b = 0 and C is a multiple of the identity.
 
     Source
     ------
@@ -407,7 +407,7 @@ def _of_one_run(
 def _replicates(
     bias: ArrayLike, covariance: ArrayLike, level: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-    """Bias and covariance root scaled to a largest variance of 1, the scale, and Student's t."""
+    """Bias and covariance root (scaled to a largest variance of 1), the scale, and Student's t."""
     matrix = require_array("covariance", covariance, shape=(..., None, None))
     m = matrix.shape[-1]
     if m != matrix.shape[-2] or m < 2:

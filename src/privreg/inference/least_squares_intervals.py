@@ -69,10 +69,10 @@ def least_squares_intervals(
 
     Notes
     -----
-    If noise hides the histogram's counts, the tail is assumed no heavier than a power law. The
-    effect of rows beyond this tail is not bounded if noise hides their number. The factor κ in the
-    largest bias of a slope (`largest_bias`) was chosen on tables and is not a bound. It is small if
-    a robust fit agrees about the slope, and larger if not. Along the mean it is 1.
+    If noise hides the histogram's counts, the tail is assumed to be no heavier than a power law. If
+    noise hides the number of rows beyond this tail, their effect is not bounded. The factor κ in
+    the largest bias of a slope (`largest_bias`) was chosen on tables and is not a bound. κ is small
+    if a robust fit gives a similar slope, and larger otherwise. Along the mean κ is 1.
     """
     rows, shift = require_question(fit, level, target, functionals, offset)
     p = fit.parameters.size
@@ -157,9 +157,9 @@ def new_observations(
     Notes
     -----
     Coverage ℓ is for a new record from the same population, on average over rows x as in conformal
-    prediction. It is not the coverage at a stated x. The last factor, for the rows' own part in
-    θ_H, comes from least squares. The counted share must exceed ℓ by one deviation of its noise.
-    Within a bin, log q is taken as uniform, which adds coverage in a tail.
+    prediction. It is not the coverage at a stated x. The last factor allows for the records' own
+    effect on θ_H, as in least squares. The counted share must exceed ℓ by one deviation of its
+    noise. Within a bin, log q is taken as uniform, which adds coverage in a tail.
     Source: Ours; normalised conformal prediction divides scores by a length, too (Lei et al. 2018).
     """
     p, n = fit.parameters.size, fit.sample_size
@@ -266,10 +266,10 @@ class LeastSquaresLaw:
             \kappa = \min\Big(\kappa_0 + 8\,\frac{(|u^\top\delta| - 1.5\,s_\delta\|u\|)_+}
             {m_1(t_H)\,\|a\|},\ \sqrt p\Big)
 
-        If the tail biases a coefficient, it biases the robust start more, whose clip t_H is
-        narrower. The fit then moves from that start by δ (`moved`). m₁ is `excess`, h is `hidden`.
-        κ₀ is 0.3 with an intercept, else 1. κ_h is at least 1; it is √p if hidden records (such as
-        rare labels of 1, in similar rows) outweigh all others.
+        If the tail biases a coefficient, it biases the robust start more, as the start's clip t_H
+        is narrower. The fit then moves from that start by δ (`moved`). m₁ is `excess`, h is
+        `hidden`. κ₀ is 0.3 with an intercept, else 1. κ_h is at least 1; it is √p if hidden records
+        (such as rare labels of 1, in similar rows) outweigh all others.
         """
         length = float(np.linalg.norm(slope))
         if length == 0:
@@ -341,7 +341,7 @@ def _mean_square(fit: LeastSquaresFit) -> float:
 def _along(
     fit: LeastSquaresFit, law: LeastSquaresLaw, direction: FloatArray
 ) -> LeastSquaresLaw | None:
-    """`ShrunkMoments.along` for this law; the value from long rows replaces a smaller limit."""
+    """`ShrunkMoments.along` for this law; the limit is at least the value from long rows."""
     unit = direction / np.linalg.norm(direction)
     value, std = float(unit @ fit.curvature.value @ unit), fit.curvature.noise_std
     if value <= VISIBLE * std:
@@ -363,10 +363,10 @@ def _along(
 
 
 def _shortened(fit: LeastSquaresFit, direction: FloatArray) -> float:
-    r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the gradient's bias along u from shortened long rows.
+    r"""Bound √(ℓ_u m₂ ℓ p)/R₁ on the bias of the gradient along u that shortened rows cause.
 
     This is the Cauchy–Schwarz inequality. ℓ_u is the curvature lost along u, beyond noise, and ℓ
-    the typical loss. Rows that lose some have ‖z‖² of at least R₁², so their share is ℓp/R₁².
+    the typical loss. Shortened rows have ‖z‖² of at least R₁², so their share is ℓp/R₁².
     """
     p, unit = fit.parameters.size, direction / np.linalg.norm(direction)
     typical = float(np.trace(fit.curvature.value)) / p

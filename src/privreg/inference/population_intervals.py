@@ -74,7 +74,7 @@ class CoefficientIntervals(TwoSided):
     level : float
         Nominal coverage of the target.
     target : str
-        "population" for the minimiser in the population, "empirical" for that on the rows.
+        "population" for the minimiser in the population, "empirical" for the one on the rows.
     bias : ndarray, shape (k,), optional
         Largest bias that the half-width allows for; None if there is none.
     reasons : tuple of str
@@ -260,7 +260,7 @@ def half_widths(
 
     .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
 
-    t is Student's quantile, z the normal one, c `bias_aware_quantile`; without bias h = t_ν s.
+    t and z are Student's and the normal quantile, c is `bias_aware_quantile`; if b = 0, h = t_ν s.
     """
     error, degrees = standard_error, degrees_of_freedom
     known = np.isfinite(error) & (degrees > LEAST_DEGREES)
@@ -328,7 +328,7 @@ def coefficient_covariance(
 
     .. math:: C_{jk} = s_j s_k\, \frac{u_j^\top L u_k}{\sqrt{u_j^\top L u_j\; u_k^\top L u_k}}
 
-    with directions u, the law's covariance L and standard errors s, for sampling and for noise.
+    u are directions, L a covariance of the law, s standard errors: of sampling or of noise.
     """
     assert intervals.privacy_error is not None
     error = intervals.standard_error
@@ -369,7 +369,7 @@ class ShrunkMoments:
 
     @property
     def step_noise(self) -> float:
-        """Standard deviation of the noise in uᵀAu, for a typical u and either estimate of A."""
+        """Standard deviation of the noise in uᵀAu for a typical u and the noisier estimate of A."""
         typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
         return max(self.curvature_noise, self.mean_curvature * typical)
 
@@ -402,7 +402,7 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments in which A along a direction is at most its noisy value plus one deviation.
+        """Moments with A along a direction limited to its noisy value plus one deviation.
 
         None if noise hides the direction. Shrinkage alone can hide a direction of small curvature.
         """
@@ -431,7 +431,7 @@ class ShrunkMoments:
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
-    r"""Estimate A and B from released values, between the plug-in and the sandwich.
+    r"""Estimate A and B from released values, as a compromise between plug-in and sandwich.
 
     .. math::
         \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad

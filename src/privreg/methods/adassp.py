@@ -1,14 +1,14 @@
 r"""AdaSSP: runs, and their error predicted by deterministic equivalents of a noisy matrix.
 
 The estimate solves :math:`(D + \kappa I + \tau W)\,\tilde\theta = m + \nu z`. D, with eigenvalues
-d_j, is the expected Gram matrix of shortened rows, m their expected product with clipped labels. κ
-is the ridge; τW and νz are noise. With :math:`G = (D + \kappa I + \tau W)^{-1}` and Λ diagonal,
+d_j, is the expected Gram matrix of shortened rows; m is their expected product with clipped labels.
+κ is the ridge; τW, νz are noise. With :math:`G = (D + \kappa I + \tau W)^{-1}` and Λ diagonal,
 
 .. math:: \mathbb E\,G_{jj} = g_j = \frac{1}{d_j + \kappa - \tau^2\sum_k g_k},\qquad
     \mathbb E\,(G\Lambda G)_{jj} = g_j^2\Big(\lambda_j + \tau^2
     \frac{\sum_k g_k^2\lambda_k}{1 - \tau^2\sum_k g_k^2}\Big).
 
-κ depends on a noisy smallest eigenvalue; predictions average over its noise.
+κ depends on a noisy smallest eigenvalue; predictions average over this noise.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> Err
 
 
 def _resolvent(diagonal: FloatArray, rows: Rows, tau: float) -> tuple[FloatArray, FloatArray]:
-    """g and the coordinates' share of the random part; `inf` if there is no solution.
+    """g_j and τ²g_j²/(1 - τ²Σ g_k²), a factor of the random part; `inf` if there is no solution.
 
     Newton's steps start below the first zero of a convex function and do not pass it.
     """

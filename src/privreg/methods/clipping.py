@@ -210,12 +210,12 @@ def clipped_slopes(
     r"""Return the share of unclipped residuals; fill `slopes` with rates of errors and variances.
 
     Slopes, (3, groups), are means over rows of x_j² times three numbers. The first, the drift, is
-    the clipped residual's mean relative to the unclipped one: the rate at which mean error falls.
-    The second is the probability of no clipping: the rate at which a deviation falls. The third is
-    the clipped second moment. The first two include the row's factor, the third its square.
+    the clipped residual's mean over the unclipped one's: the rate at which mean error falls. The
+    second is the probability of no clipping: the rate at which a deviation falls. The third is the
+    clipped second moment. The first two include the row's factor, the third its square.
 
     A group g has squared mean errors c_g along its coordinates, energy E_g in a row, and peak κ_g
-    (see `Rows`). Over directions, the mean error M of the row's prediction has variance V and
+    (see `Rows`). Over random directions, a row's mean prediction error M has variance V and
 
     .. math:: V = \sum_g c_g E_g, \qquad \mathbb E M^4 = (3 - 2d)\,\mathbb E V^2, \qquad
         d = \sum_g \kappa_g c_g^2\,\mathbb E E_g^2 \Big/ \mathbb E V^2.
@@ -341,7 +341,7 @@ def sampling_inflation(
     law: LabelNoiseLaw = "gaussian",
     other_variance: FloatArray | float = 0.0,
 ) -> FloatArray:
-    r"""Sampling variance of a Huber minimiser, divided by the sandwich variance (p/n → 0).
+    r"""Sampling variance of a Huber minimiser, divided by its limit for p/n → 0 (the sandwich).
 
     For large n and p with κ = p/n fixed, the prediction of a left-out row has variance τ², and
 
@@ -350,8 +350,8 @@ def sampling_inflation(
         \kappa\tau^2 = c^2\,\mathbb E\,\mathrm{clip}\Big(\frac{r}{1+c}, \pm w\Big)^2, \qquad
         r \sim \sigma\xi + N(0, v + \tau^2)
 
-    for clips w, (settings, rows). Without clipping the ratio is 1/(1 - κ). It is `inf` if rows are
-    too few for a solution.
+    for clips w, (settings, rows). Without clipping the ratio is 1/(1 - κ). The ratio is `inf` if
+    there are too few rows.
     Source: El Karoui, Bean, Bickel, Lim and Yu (2013), system (S), with Huber's loss.
     """
     other = np.broadcast_to(np.asarray(other_variance, dtype=np.float64), (len(widths),))
@@ -448,7 +448,7 @@ def sample_nodes(
 def count_nodes(
     probability: FloatArray, sample_size: int, *, nodes: int = 15
 ) -> tuple[FloatArray, FloatArray]:
-    """Quantiles, (groups, nodes), of a category's count relative to its mean, with weights."""
+    """Quantiles (groups, nodes) of a category's count divided by its mean, and their weights."""
     from scipy.stats import binom  # a second, for one-hot rows alone
 
     levels = (np.arange(nodes) + 0.5) / nodes
@@ -467,18 +467,18 @@ def squared_shift(
 ) -> FloatArray:
     r"""Mean squared shift of the target in a coordinate, (settings, groups), for a misfit κ of 1.
 
-    Least squares makes the residual r uncorrelated with the features. A clipped regression does the
-    same for its score :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ, (rows,), is the
-    `leverage` left to a long row. ζ is the part of ψ uncorrelated with r. Features explain ζ if the
-    noise's skewness depends on them, or if the regression is not linear. If they explain a share κ²
-    of its variance, one Newton step moves θ* by d with
+    The least-squares residual r is uncorrelated with the features. A clipped regression makes its
+    score uncorrelated with them: :math:`\psi = \ell(x)\,\mathrm{clip}(r, \pm w(x))`, where ℓ,
+    (rows,), is the `leverage` left to a long row. ζ is the part of ψ uncorrelated with r. Features
+    explain ζ if the noise's skewness depends on the features, or if the regression is not linear.
+    If the features explain a share κ² of the variance of ζ, one Newton step moves θ* by d with
 
     .. math:: d^\top\Sigma d = \kappa^2\,\frac{\mathbb E\,\zeta^2}{A^2},\qquad
         A = \mathbb E\,\ell\,1\{|r| \le w\},
 
-    Every eigenvector gets the same part of d, since its direction is unknown. `covered` is the
-    share of the shift that a descent has completed. κ is `Problem.misfit`: steps do not depend
-    on it, so the result is for κ = 1, or 0 if κ is 0. w has shape (settings, rows).
+    Every eigenvector gets the same part of dᵀΣd, since the direction of d is unknown. `covered` is
+    the share of the shift that a descent has completed. κ is `Problem.misfit`. Steps do not depend
+    on κ: the result is for κ = 1, and 0 if κ is 0. w has shape (settings, rows).
     """
     if problem.misfit == 0:
         return np.zeros((len(widths), len(rows.eigenvalues)))
@@ -497,7 +497,7 @@ def squared_shift(
 
 
 def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
-    r"""Share of the slopes for whole-number labels that clips w, (settings, rows), remove.
+    r"""Share of the slopes that clips w, (settings, rows), remove if labels are whole numbers.
 
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 

@@ -1,8 +1,8 @@
 r"""One epoch of DP-FTRL with noise correlated over the steps: runs, and their predicted error.
 
-Each step u contracts the noise of earlier steps by a factor a_u. Let :math:`v_t =
-\eta\prod_{u>t}a_u` along an eigenvector, and B the decoder's Toeplitz matrix. Noise of deviation σ
-adds :math:`\sigma^2\|B^\top v\|^2` to the last iterate's variance; batches add sampling noise.
+Step u contracts the noise of earlier steps by a factor a_u. Let :math:`v_t = \eta\prod_{u>t}a_u`
+along an eigenvector, and let B be the decoder's Toeplitz matrix. Noise of deviation σ adds
+:math:`\sigma^2\|B^\top v\|^2` to the last iterate's variance; batches add sampling noise.
 """
 
 from __future__ import annotations

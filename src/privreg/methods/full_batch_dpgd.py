@@ -12,8 +12,8 @@ sampling error f and the variance v from private noise of standard deviation λ 
     v \leftarrow a^2 v + \eta^2\lambda^2, \qquad a = 1 - \eta A h.
 
 A depends on the size of the residuals at each step: far from θ* more residuals are clipped. This
-size excludes f, since the sample's residuals are taken at its own minimiser. `sampling_inflation`
-gives the growth of f at finite p/n.
+size excludes f, since residuals are taken at the sample's own minimiser. `sampling_inflation` gives
+the growth of f at finite p/n.
 """
 
 from __future__ import annotations
@@ -174,10 +174,10 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     r"""Regime of clipped full-batch descent (brown2024, Lemma 2.3, where nothing is clipped).
 
     Noise settles at a variance proportional to 1/(r(2 - r)), where `reach` r is the largest product
-    of step size and curvature. At `MOST_REACH`, an error of 2 % in the curvature gives the stated
-    10 % in variance. A clip of u residual scales leaves a share s = P(|ξ| ≤ u) `unclipped`. The
-    curvature's elasticity in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`, where the pull
-    hardly grows with the error.
+    of step size and curvature. At `MOST_REACH`, an error of 2 % in the curvature changes the
+    variance by the stated 10 %. A clip of u residual scales leaves the share s = P(|ξ| ≤ u)
+    `unclipped`. The curvature's elasticity in the scale, -2uφ(u)/s, is -0.97 at `LEAST_UNCLIPPED`;
+    the pull to θ* then hardly grows with the error.
     """
     if not found.holds:
         return found
@@ -208,7 +208,7 @@ class _Curvatures(NamedTuple):
 def _follow(
     problem: Problem, rows: Rows, methods: Sequence[FullBatchDPGD], budget: Budget
 ) -> tuple[ErrorMoments, FloatArray, FloatArray]:
-    """Moments of descents from zero, and the last two arguments of `_regime`, (settings,)."""
+    """Error moments of descents from zero, and `_regime`'s `unclipped` and `reach`, (settings,)."""
     n, sigma = problem.sample_size, problem.label_noise_std
     steps, sizes, clips = (
         np.array([getattr(each, name) for each in methods])

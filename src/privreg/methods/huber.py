@@ -327,7 +327,7 @@ def _typical(lengths: FloatArray, weights: FloatArray, law: LabelNoiseLaw) -> tu
 
 @lru_cache(maxsize=1024)
 def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseLaw) -> float:
-    """`residual_scale` of residuals of variance 1, of which label noise makes up `noise_share`."""
+    """`residual_scale` of residuals of variance 1; `noise_share` of it is from label noise."""
     squares, weights = squared_scales(law)
     stds = np.sqrt(1 - noise_share + noise_share * squares)[:, None] * np.array(lengths)
     edges = scale_edges(4.0)
@@ -395,7 +395,7 @@ class WhitenedDescent(Method):
         return coefficient_covariance(intervals, self._law(fit), functionals @ fit.whitening)
 
     def _moved(self, choices: Sequence[Mapping[str, Any]]) -> list[Self]:
-        """These settings with each change; a change whose shares leave no budget is not made."""
+        """These settings with each change, or without it if its shares leave no budget."""
         found = []
         for changes in choices:
             try:
@@ -434,7 +434,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     ----------
     clip_width : float
         Clip width in units of the residual scale, in [1e-3, 1e3]. Values near 1 suit a run in which
-        privacy noise dominates; wider clips suit dominant sampling error.
+        privacy noise dominates; wider clips suit runs in which sampling error dominates.
     warm_up_steps : int
         Number of full-length steps; after each, the residual scale is estimated again.
     final_steps : int
@@ -519,7 +519,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 
 
 def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Prediction:
-    r"""Mark a prediction with the regime of private Huber regression or a fit started by it.
+    r"""Mark a prediction with the regime of private Huber regression or of a fit started by it.
 
     - A warm-up step is undone if the private residual scale has grown by a quarter. If the relative
       noise in the histogram's counts is `MOST_SCALE_NOISE`, the scale's standard deviation is 9 %,
@@ -529,13 +529,13 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
       mean error to 10 %, the accuracy of predictions.
     - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
-      10 % of noise it may grow by the quarter that undoes a step, which expected values ignore.
-    - A step moves a category's effect by at most the clip over the slope. One far category need not
-      raise the residual scale, a quantile. Steps at the label noise's scale must cover its effect.
+      10 % of noise, it may grow by a quarter; this undoes a step, which expected values ignore.
+    - A step moves a category's effect by at most clip / slope. One far category need not raise the
+      residual scale, a quantile. Steps at the label noise's scale must then cover its effect.
     - The final steps keep their first clip and Newton matrix. If the residual variance then falls
       by the factor `MOST_ARRIVAL`, the unclipped share of gradients at a clip of one scale rises
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.
-    - Thinness is the edge of the first matrix's noise over the matrix's smallest eigenvalue. Beyond
+    - Thinness is the noise edge of the first matrix divided by its smallest eigenvalue. Above
       `MOST_THINNESS`, a warning says that simulated errors were up to 1.5 times the predicted ones.
     Source: Derived as above; docs/prediction.md has the simulations.
     """

@@ -89,8 +89,8 @@ class ClippedMoments(NamedTuple):
 class RecordProducts:
     """Products q of a residual and its row's length, at points spread evenly over their laws.
 
-    A point has a row, its error, its label clipped to the bound, and the error of the steps' start.
-    q/√p is in units of the errors' standard deviation.
+    A point has a row, the row's error and clipped label, and the error of the steps' start. q/√p is
+    in units of the errors' standard deviation.
     """
 
     def __init__(
@@ -440,7 +440,7 @@ def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
 
     Noise of three deviations σ_h in a bin at t' adds 3κ(σ_h/n)t' to the bias of a clip t. A clip at
     t' costs noise of νt'. If the first factor is above 1 and smoothing keeps the count, the clip
-    moves to t'. The other factors are the count's effect on the mean product, per clip.
+    moves to t'. The other factors are the count's effect on the mean product, in units of t.
     """
     return 3 * LEAN * count_noise / unit_noise * count_noise * reach
 
@@ -554,10 +554,10 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:
     r"""Regime of private least squares, from its start and its clip.
 
-    If a noisy count far out is mistaken for a tail, the clip grows, and the steps' noise with it.
-    This happened in at most one of 400 histograms (each for 3 to 40 features and 2,000 to 100,000
-    rows) with `WideOutcome.spike` below `MOST_SPIKE`, and in up to 2.3 % above 0.05. These runs
-    dominate the mean error, and typical runs are as predicted: a warning, not a refusal.
+    If a noisy count far out is mistaken for a tail, the clip grows, and so does the steps' noise.
+    This happened in at most 1 of 400 histograms (each for 3 to 40 features and 2,000 to 100,000
+    rows) if `WideOutcome.spike` was below `MOST_SPIKE`, and in up to 2.3 % if it was above 0.05.
+    Such runs dominate the mean error, but typical runs are as predicted, so a warning suffices.
     """
     started = in_regime(problem, found, outcome.start)
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)

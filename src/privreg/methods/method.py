@@ -63,13 +63,13 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """Search a grid of arguments of `settings`, then `zooms` ever smaller crosses."""
+        """Search a grid of arguments of `settings`, then `zooms` smaller and smaller crosses."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
 
     def best(self, values: Callable[[list[Settings]], Sequence[float]]) -> Settings:
-        """Return the settings of least value; the first ones if values differ only by rounding."""
+        """Return the settings of least value; the first ones if several agree up to rounding."""
 
         def least_of(points: Sequence[Any]) -> tuple[Any, float]:
             found = values([self.settings(point) for point in points])
@@ -340,8 +340,8 @@ class Method(ABC):
     ) -> CoefficientIntervals:
         """Intervals for linear functionals of the coefficients plus offsets, at a level in (0, 1).
 
-        The intervals are infinite if the method has none. `fit` is the value of the release. The
-        shape of `functionals` is (k, p), that of `offset` (k,).
+        The intervals are infinite if the method has none. `fit` is the value of the release.
+        `functionals` has shape (k, p), and `offset` has shape (k,).
         """
         require_choice("target", target, TARGETS)
         unknown = np.full(len(functionals), np.inf)
@@ -394,7 +394,7 @@ class Method(ABC):
 
     @classmethod
     def _numbers(cls, values: Mapping[str, float], *, needed: Collection[str]) -> dict[str, Any]:
-        """Values of the settings; those of whole-number settings become integers."""
+        """Values of the settings; values of whole-number settings become integers."""
         kinds = {each.name: each.type for each in cls._fields()}
         require_names(values, kinds, needed=needed)
         return {
@@ -421,9 +421,9 @@ class Method(ABC):
     def _predict(
         cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
     ) -> list[list[Prediction]]:
-        """Predictions of each setting for each problem; there is at least one of both.
+        """Predictions of each setting for each problem; neither sequence is empty.
 
-        Problems differ only in their misfits, with the largest first. `rows` follow the features'
+        Problems differ only in their misfits; the largest is first. `rows` follow the features'
         law; `ErrorMoments.predictions` turns errors by eigenvalue into predictions.
         """
 

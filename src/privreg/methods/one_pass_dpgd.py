@@ -5,7 +5,7 @@ r"""One-pass DP-GD: runs, and their error predicted by a deterministic equivalen
 
 Step k has rate η_k, clip norm γ and noise σ_k. C_j is coefficient j's mean squared error. A
 residual has variance :math:`\sigma^2 + \sum_j x_j^2 C_j`. Clipped at :math:`\gamma/\|x\|`, it has
-unclipped share π and second moment q. As p grows, the norms concentrate, which gives (4.7) and
+unclipped share π_x and second moment q_x. As p grows, the norms concentrate, which gives (4.7) and
 (4.8) of bombari2025. At small p, or for heavy tails, the rows' own norms and fourth moments matter.
 """
 
@@ -174,7 +174,7 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
     On average, the first step is not capped at 2/‖x‖² if η tr Σ / 2 ≤ 1. The differential equation
     uses exp(-a) for a step's contraction 1 - a. Along a coordinate a = 2ηλ - η² E x⁴. At η E x⁴ / λ
     = `LONGEST_STEP`, a = 0.17 if E x⁴ = 3λ²; there -ln(1 - a) is 10 % larger than a. ‖x‖/√p has
-    variance 1/(2p) for Gaussian rows, 2.5 % at `CONCENTRATED`; a mean changes by half of this.
+    variance 1/(2p) for Gaussian rows, 2.5 % at p = `CONCENTRATED`; means change by half of this.
     """
     if not found.holds:
         return found

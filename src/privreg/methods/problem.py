@@ -66,8 +66,8 @@ class Problem(Immutable):
         Declared bound on a label's absolute value; by default four standard deviations of a label.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts; the stated variances then give the labels' mean. A suffix states it instead:
-        "binary_0.2" has a mean of 0.2, and its labels may be in any unit.
+        for counts; the stated variances then give the labels' mean. A suffix states the mean
+        instead: "binary_0.2" has a mean of 0.2, and its labels may be in any unit.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
@@ -335,9 +335,9 @@ class Prediction:
     Attributes
     ----------
     excess_risk, excess_risk_std : float
-        Half the excess of the squared prediction error over its minimum, in squared label units:
-        mean over data and private noise, and deviation over runs; `inf` if the run diverges. A
-        deviation below 0.3 of the mean may be off by a factor of 2.2: few coordinates decide it.
+        Mean over data and private noise, and deviation over runs, of half the excess squared
+        prediction error, in squared label units; `inf` if the run diverges. A deviation below 0.3
+        of the mean may be off by a factor of 2.2, as few coordinates decide it.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
@@ -424,13 +424,13 @@ class ErrorMoments:
 
 
 def too_few_rows(problem: Problem, unclipped: float) -> str | None:
-    r"""Reason why there are too few rows for descent on clipped gradients; None if enough.
+    r"""Reason why there are too few rows for descent on clipped gradients; None if they suffice.
 
     The second moment of n rows has relative eigenvalues up to :math:`(1 + \sqrt\kappa)^2` with κ =
     p/n (Marchenko and Pastur). A full step for the population is stable in every direction if this
     edge is below 2, that is if κ < (√2 - 1)² = 0.172. The rule asks for κ of at most 0.15. Only
     rows with unclipped gradients, a share s, have curvature. With κ/s in place of κ, the rule asks
-    for an edge of at most 1.77, that is κ/s ≤ 0.11. Beyond, predictions were off by over 10 %.
+    for an edge of at most 1.77, that is κ/s ≤ 0.11. Above this, predictions were off by over 10 %.
     Source: Marčenko and Pastur (1967) for the edge; docs/prediction.md has the simulations.
     """
     ratio = problem.dimension / problem.sample_size

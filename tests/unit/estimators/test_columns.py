@@ -138,6 +138,6 @@ def test_a_mapping_of_a_whole_schema_names_columns_that_are_not_used():
     schema = {"x": (0, 1), "y": (0, 2), "other": {"categories": ["a", "b"]}}
     assert declared("bounds", schema, 2, ["y", "x"]).tolist() == [[0, 2], [0, 1]]
     with pytest.raises(
-        ValueError, match=r"every column, got none for 'others' but some for 'other'$"
+        ValueError, match=r"every column, got none for 'others' but bounds for 'other'$"
     ):
         declared("bounds", schema, 1, ["others"])

@@ -173,7 +173,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
         ("rent + x ~ size", "one label on the left, from a column"),
         ("city ~ size", "one label on the left, from a column"),
         ("rent ~ 2:size", r"I\(2 \* a\)"),
-        (3, "a text and a mapping of bounds"),
+        (3, "type str, and bounds type dict"),
     ],
 )
 def test_what_is_no_term_of_one_record_is_refused_by_name_and_costs_nothing(formula, said, frame):
@@ -190,7 +190,7 @@ def test_what_is_no_term_of_one_record_is_refused_by_name_and_costs_nothing(form
     [
         ({"fit_intercept": False}, "'- 1' omits the intercept"),
         ({"label_bounds": (0, 1)}, "label_bounds and fit_intercept must not be set"),
-        ({"feature_bounds": (0, 1)}, "a text and a mapping of bounds"),
+        ({"feature_bounds": (0, 1)}, "type str, and bounds type dict"),
     ],
 )
 def test_settings_that_a_formula_states_are_refused(options, said, frame):

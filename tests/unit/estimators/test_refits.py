@@ -81,7 +81,7 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         ({"feature_bounds": (1, 1)}, "feature_bounds must have low below high"),
         ({"feature_bounds": (0, 1e-13)}, "low below high by at least 1e-12"),
         ({"label_bounds": (0, 1e13)}, r"label_bounds must be .* at most 1e\+12"),
-        ({"feature_bounds": ([0] * 2, [1] * 2)}, "feature_bounds must give a low"),
+        ({"feature_bounds": ([0] * 2, [1] * 2)}, "feature_bounds must give one low"),
         ({"feature_bounds": (float("nan"), 1)}, "feature_bounds must be"),
         ({"feature_bounds": {"a": (0, 1)}}, "or 3 pairs for unnamed columns"),
         ({"feature_bounds": "private"}, "feature_bounds must be declared as"),

@@ -196,7 +196,7 @@ def test_lazy_frames_are_read_by_their_owner():
 def test_codes_for_missing_are_for_tables():
     codes, frame = {"bounds": (-1, 1), "missing": [9]}, pandas.DataFrame(X, columns=["a", "b"])
     for change in ({"feature_bounds": {"a": (-1, 1), "b": codes}}, {"label_bounds": codes}):
-        assert "or use fit_table" in refusal(model().set_params(**change).fit, frame, Y)
+        assert "need fit_table" in refusal(model().set_params(**change).fit, frame, Y)
 
 
 def test_groups_and_weights_go_by_name():

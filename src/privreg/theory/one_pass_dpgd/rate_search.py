@@ -109,9 +109,9 @@ def harmonic(
         \tilde\eta(t) = \frac{\beta}{t + \tau},\ \tilde\eta(0) \le 2/\gamma
 
     The offset is searched from 0.02 to 300 times :math:`\max(\gamma, \gamma/\rho)`, and at least up
-    to 10, where the schedule is almost constant. The range is extended at either end while the
-    risk falls by a relative 1e-5, up to an offset of 10^4. Each offset has its own best numerator.
-    Parameters, warning and errors are as for `polynomial`.
+    to 10, where the schedule is almost constant. The range is extended at either end while the risk
+    falls by at least a relative 1e-5, up to an offset of 10^4. Each offset has its own best
+    numerator. Parameters, warning and errors are as for `polynomial`.
 
     Source
     ------
@@ -211,8 +211,8 @@ def _resolved(best: Best, spectrum: Spectrum, setting: dict[str, Any]) -> Best:
     )
     if risk > _idle(spectrum, setting) * (1 + 1e-3):
         raise ValueError(
-            "zcdp_root, clip_constant, label_noise_std and aspect_ratio must allow an amplitude of "
-            f"at least {LEAST_AMPLITUDE:g} that lowers the risk, got a least risk of {risk:g}"
+            "zcdp_root, clip_constant, label_noise_std and aspect_ratio must allow a lower risk "
+            f"than at amplitude 0, got {risk:g} at the best amplitude above {LEAST_AMPLITUDE:g}"
         )
     return replace(best, final_risk=risk)
 
@@ -225,7 +225,7 @@ def _zoom(
     highest: float,
     finest: float,
 ) -> tuple[np.float64, float]:
-    """Minimise over a logarithmic grid, then over finer ones between the neighbours of the best."""
+    """Minimise over a logarithmic grid, then over finer grids around the best point."""
     while True:
         grid, values = _extended(function, grid, lowest=lowest, highest=highest)
         centre = int(np.argmin(values))
@@ -246,7 +246,7 @@ def _extended(
     """A logarithmic grid and its values, extended while the best point is at an end of the grid.
 
     Extension stops at a bound, or if more points change the best value by less than `FLAT`. Towards
-    0 the grid is also extended while the best value is not `enough`.
+    0 the grid is also extended while the best value exceeds `enough`.
     """
     values = function(grid)
     steps = (grid[1] / grid[0]) ** np.arange(1.0, EXTENSION + 1)
