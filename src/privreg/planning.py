@@ -486,16 +486,16 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
     beats = [each.beats_the_mean for each in best.predictions]
     start = f"At n = {rows} and rho = {budget.rho:.3g}"
     if not best.holds:
-        return f"{start} no method's error can be predicted: {best.worst.reason}."
+        return f"{start}, no method's error can be predicted: {best.worst.reason}."
     if not any(beats):
-        return f"{start} the fit will not be better than predicting the mean."
+        return f"{start}, the fit will not be better than predicting the mean."
     share = max(each.excess_risk / each.null_risk for each in best.predictions)
     if not all(beats):
         return (
-            f"{start} the fit may be worse than predicting the mean: in the worst stated case, its "
-            f"excess risk is {share:.2g} times as large."
+            f"{start}, the fit may be worse than predicting the mean: in the worst stated case, "
+            f"its excess risk is {share:.2g} times as large."
         )
-    return f"{start} the fit's excess risk is at most {share:.1%} of that of predicting the mean."
+    return f"{start}, the fit's excess risk is at most {share:.2g} of that of predicting the mean."
 
 
 def plain(plan: Plan) -> dict[str, Any]:

@@ -583,7 +583,10 @@ def private_residual_scale(
             f"epsilon = {epsilon:.3g}, got {squared.size}; use public rows or a fixed clip norm"
         )
     with np.errstate(divide="ignore", over="ignore"):
-        means = _group_means(squared, groups)
+        # If sizes are unequal, the first groups have one more row.
+        places = np.arange(groups)
+        starts = places * (squared.size // groups) + np.minimum(places, squared.size % groups)
+        means = np.add.reduceat(squared, starts) / np.diff(starts, append=squared.size)
         exponents = np.floor(np.log2(means))
     bins, counts = np.unique(exponents, return_counts=True)
     noisy = counts / groups + rng.laplace(0.0, 2.0 / (epsilon * groups), bins.size)
@@ -622,11 +625,3 @@ def private_share(*, epsilon: float, delta: float, calls: int) -> tuple[float, f
     if epsilon * (1 + share) > largest or share > 1:
         raise ValueError(f"epsilon must be less than {largest:.3g}, got {epsilon}")
     return share, delta / (2 * calls)
-
-
-def _group_means(values: FloatArray, groups: int) -> FloatArray:
-    """Means of consecutive groups; the first groups have one more row if sizes are unequal."""
-    size, more = divmod(values.size, groups)
-    long, short = np.split(values, [more * (size + 1)])
-    means = [long.reshape(more, size + 1).mean(axis=1), short.reshape(-1, size).mean(axis=1)]
-    return np.concatenate(means)

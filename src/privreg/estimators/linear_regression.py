@@ -733,12 +733,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             same = np.allclose(values, [*model.coef_, model.intercept_][: len(names)])
             if names != model._names() or not same or own["label"] != aim.name:
                 raise ValueError
-        except FileNotFoundError:
-            raise ValueError(f"fit must be an existing file, got {str(path)!r}") from None
         except (OSError, *UNREADABLE):
             ended = not (isinstance(found, dict) and "unfinished" in found)
             name = f"{str(path)!r}{'' if ended else ' of a fit that did not finish'}"
-            expected = "a file written by `privreg fit --output` of this version"
+            expected = "an existing file of `save` or `privreg fit --output`, of this version"
             raise ValueError(f"fit must be {expected}, got {name}") from None
         read_statement(path)
         return model

@@ -295,10 +295,7 @@ def follow_wide(
     # Residuals at which each row's gradient is clipped.
     widths = clip_width / (products.lengths * products.leverage * products.shrink)
     moved = squared_shift(
-        near,
-        rows,
-        sigma * widths[None],
-        leverage=products.leverage * products.shrink**2,
+        near, rows, sigma * widths[None], leverage=products.leverage * products.shrink**2
     )
     # Clipped labels have other slopes; this bound supposes that no product is clipped.
     factors, slopes = products.shrink**2 * products.leverage, np.empty((3, len(rows.eigenvalues)))

@@ -226,10 +226,13 @@ class PublicCovariance(Immutable):
         """
         values = _rows(rows, self.dimension)
         ridge = self._ridges("ridges", ridges)
-        shared = self._overlaps(values) ** 2
+        if len(self.features) < self.dimension:
+            shared = values @ self.features.T @ self.directions
+        else:
+            shared = values @ self.directions * np.sqrt(self.gram_eigenvalues)
         squared = np.einsum("ij,ij->i", values, values)
         weights = 1.0 / (ridge[:, None] + self.gram_eigenvalues)
-        remainder = np.maximum(squared - weights @ shared.T, 0.0)
+        remainder = np.maximum(squared - weights @ shared.T**2, 0.0)
         return np.asarray(np.sqrt(len(self.features) / ridge[:, None] * (remainder + _LOST)))
 
     def inverse_trace(self, eigenvalues: ArrayLike) -> float:
@@ -250,11 +253,6 @@ class PublicCovariance(Immutable):
     def _ridges(self, name: str, value: ArrayLike) -> FloatArray:
         least = max(LEAST, CONDITION * float(self.gram_eigenvalues[-1]))
         return require_array(name, value, shape=(None,), least=least, most=MOST**2)
-
-    def _overlaps(self, rows: FloatArray) -> FloatArray:
-        if len(self.features) < self.dimension:
-            return np.asarray(rows @ self.features.T @ self.directions)
-        return np.asarray(rows @ self.directions * np.sqrt(self.gram_eigenvalues))
 
 
 def _weighted_gram(features: FloatArray, weights: FloatArray) -> FloatArray:

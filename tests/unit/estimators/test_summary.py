@@ -283,5 +283,5 @@ def test_a_file_holds_the_whole_fit(rng, tmp_path):
         (tmp_path / "fit.json").read_text().replace("privreg.estimators.odometer:Priv", "os:Priv")
     )
     (tmp_path / "fit.json").write_text(text)
-    with pytest.raises(ValueError, match="fit must be a file written by"):
+    with pytest.raises(ValueError, match="fit must be an existing file"):
         PrivateLinearRegression.load(tmp_path / "fit.json")
