@@ -36,8 +36,7 @@ for method in ("least_squares", "huber", "adassp"):
     plans = [plan_run(problem, each, methods=[method]) for each in budgets]
     risks = [plan.best.predictions[0].excess_risk for plan in plans]
     axes.plot(epsilons, risks, marker="o", label=method)
-axes.set(xscale="log", yscale="log")
-axes.set(xlabel="ε at δ = 10⁻⁶", ylabel="predicted excess risk")
+axes.set(xscale="log", yscale="log", xlabel="ε at δ = 10⁻⁶", ylabel="predicted excess risk")
 axes.axhline(problem.null_risk, color="0.6", linestyle=":", label="predicting the mean")
 _ = axes.legend()
 
@@ -108,8 +107,7 @@ found = model.prediction_intervals(new, level=0.9)
 with tempfile.TemporaryDirectory() as folder:
     model.save(f"{folder}/fit.json")
     kept = PrivateLinearRegression.load(f"{folder}/fit.json")
-limits = {"lower": found.lower, "upper": found.upper}
-pa.table({"rent": kept.predict(new), **limits}).to_pandas()
+pa.table({"rent": kept.predict(new), "lower": found.lower, "upper": found.upper}).to_pandas()
 
 # %% [markdown]
 # ## Two fits under one odometer

@@ -491,10 +491,8 @@ def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -
         return f"{start}, the fit will not be better than predicting the mean."
     share = max(each.excess_risk / each.null_risk for each in best.predictions)
     if not all(beats):
-        return (
-            f"{start}, the fit may be worse than predicting the mean: in the worst stated case, "
-            f"its excess risk is {share:.2g} times as large."
-        )
+        worst = f"its excess risk is {share:.2g} times as large in the worst stated case"
+        return f"{start}, the fit may be worse than predicting the mean: {worst}."
     return f"{start}, the fit's excess risk is at most {share:.2g} of that of predicting the mean."
 
 

@@ -434,8 +434,8 @@ def score(options: argparse.Namespace) -> None:
         with Watched(open_stated(options), "privreg score") as table:
             found = model.private_score(table, budget=budget, threads=options.threads)
         privacy = score_statement(budget.gaussian(), *found.assumptions)
-        stated = privacy_as_json(privacy)
-        plain = as_json({"score": vars(found.value), "privacy": stated}, indent=2) + "\n"
+        parts = {"score": vars(found.value), "privacy": privacy_as_json(privacy)}
+        plain = as_json(parts, indent=2) + "\n"
         record.finish(_scored(found.value, model._source.weight, privacy), output=lambda: plain)
 
 

@@ -543,8 +543,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
         self.warnings_ += filter(None, ["; ".join(doubts)])
         if (delta := budget.delta or 0.0) * count >= 1:
-            alike = "publishing a random record would be as private"
-            self.warnings_.append(f"delta = {delta:g} is not below 1/n = {1 / count:.2g}: {alike}")
+            self.warnings_.append(f"delta = {delta:g} should be far below 1/n = {1 / count:.2g}")
         if seeded:
             why = "because random_state is set (bagging and AdaBoost set it for their members)"
             self.warnings_.insert(0, f"{NOT_PRIVATE}, {why}")
