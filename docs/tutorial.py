@@ -44,7 +44,7 @@ _ = axes.legend()
 print(plan_run(problem, budgets[3], methods=["least_squares", "adassp"]))
 
 # %% [markdown]
-# The excess risk is half the mean squared error of predictions, beyond that of the best linear one.
+# The excess risk is half the mean squared error of predictions beyond that of the best linear one.
 # "± run" is its standard deviation over runs, "interval" the length of a 95 % interval for a
 # slope, and "regret" the risk divided by the least risk.
 
