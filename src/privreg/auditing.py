@@ -295,7 +295,7 @@ def audit_mechanism(
         Number of runs on each data set, at least 20. Sampling error lowers the bound by a share of
         about 12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng, direction, confidence, neighbours
-        Generator for all runs, and arguments as for `audit`, with the same result and errors.
+        `rng` draws all runs; the others are as for `audit`, and so are result and errors.
 
     Examples
     --------

@@ -117,7 +117,7 @@ def require_bounds(bounds: Bounds) -> Bounds:
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
-    r"""Sensitivity of each released statistic to one record.
+    r"""Sensitivities of the least eigenvalue, XᵀX and Xᵀy, in this order, to one record.
 
     .. math::
         \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad

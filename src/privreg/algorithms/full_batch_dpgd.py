@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """True if all columns of `parameters` (p, lanes) are near the path's point of this step."""
+        """True if all columns of `parameters` (p, runs) are near the path's point at `step`."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
@@ -83,7 +83,7 @@ class ScreenedSamples(Immutable):
     def clipped_gradient_sum(
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """Values of `clipped_gradient_sum`, from p² operations and a pass over `kept`."""
+        """`clipped_gradient_sum` of all rows, by p² operations and a pass over the rows `kept`."""
         sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 

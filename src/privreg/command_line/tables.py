@@ -256,7 +256,7 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if not isinstance(name, str):
-            raise ValueError("bounds must be a mapping from columns, got a key that is not text")
+            raise ValueError("bounds must have column names as keys, got a key that is not text")
         if name in found:
             raise ValueError(f"bounds must name each column once, got {name!r} twice")
         found[name] = value

@@ -751,7 +751,7 @@ class TableQuality:
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Share of records that may move a slope to its interval's end (`harmful_share`), or inf.
+        Least share of records that may move a slope to its interval's end; inf if unknown.
     """
 
     incomplete: dict[str, float]

@@ -128,7 +128,7 @@ def least_squares_intervals(
 
 @dataclass(frozen=True)
 class NewObservations:
-    """Intervals for the labels of k new records, in the units of the given rows.
+    """Intervals for the labels of k new records, in the units of the fit.
 
     The nominal coverage `level` is an average over records of the population.
     """

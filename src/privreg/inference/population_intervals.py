@@ -369,7 +369,7 @@ class ShrunkMoments:
 
     @property
     def step_noise(self) -> float:
-        """Standard deviation of the noise in uᵀAu for a typical u and the noisier estimate of A."""
+        """Larger noise in uᵀAu for a typical u: of the released A, or of tr(A)/p times the Gram matrix."""
         typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
         return max(self.curvature_noise, self.mean_curvature * typical)
 
@@ -402,9 +402,9 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments with A along a direction limited to its noisy value plus one deviation.
+        """Moments in which uᵀAu, for this u, is at most its noisy value plus one deviation.
 
-        None if noise hides the direction. Shrinkage alone can hide a direction of small curvature.
+        None if noise hides the direction. The limit undoes shrinkage that raises a small curvature.
         """
         unit = _unit(direction)
         shrunk = float(unit @ self.curvature @ unit)

@@ -204,7 +204,7 @@ def hidden_state_divergence(
     log_square: float,
     bound: Bound,
 ) -> FloatArray:
-    r"""Divergence of the last iterate, for ℓ steps before the differing step and m after it.
+    r"""Divergence of the last iterate, for ℓ steps before the replaced record's and m after it.
 
     .. math::
         \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}

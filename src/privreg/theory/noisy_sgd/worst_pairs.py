@@ -187,9 +187,9 @@ def candidate_records(
 
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
-    Soon after the differing step, the gap between the means dominates the loss. Later the gap
-    between the covariances dominates; it grows with the records' norms. In high dimension features
-    are nearly orthogonal, so that records with large gradients make the widest gaps between means.
+    Soon after the replaced record's step, the gap between the iterate's two means dominates the
+    loss. Later the gap between its covariances dominates; it grows with the records' norms. In high
+    dimension features are nearly orthogonal, so records with large gradients move the mean most.
 
     Parameters
     ----------

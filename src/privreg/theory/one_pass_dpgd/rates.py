@@ -166,9 +166,9 @@ def optimal_exponent(
     Source
     ------
     bombari2025, Theorem 4, equations (6.4)-(6.6). If phi (alpha + 1) = 2 and privacy lowers h,
-    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which goes to 0 with gamma. That term is for a
-    fixed a. If a may depend on gamma, the factor :math:`\ln(1/\gamma)` has the smaller power
-    :math:`\kappa/(2-\psi)`. Exactly at the critical b, the theorem's case 3 lacks this factor.
+    (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which goes to 0 with gamma: a factor
+    :math:`\ln(1/\gamma)` of the risk, for a fixed a. If a may depend on gamma, this factor has the
+    power :math:`\kappa/(2-\psi)<1`. Exactly at the critical b, the theorem's case 3 lacks it.
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
     width = schedule_power + 1
@@ -231,7 +231,7 @@ def term_exponents(
     spectrum_power, signal_power, schedule_power, privacy_power : float
         As in `optimal_exponent`.
     aspect_ratio : float, optional
-        gamma in (0, 1), used only in the logarithm. The default is the limit gamma → 0, without it.
+        gamma in (0, 1), used only in the logarithm, which is left out by default (gamma → 0).
 
     Source
     ------

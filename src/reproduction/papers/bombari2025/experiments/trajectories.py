@@ -122,7 +122,7 @@ def paths(parameters: Parameters, simulation: Dataset, theory: Dataset) -> dict:
 
 @per(
     *GRID[:2],
-    gap_slope=Estimate("log-log slope of the mean gap in the dimension"),
+    gap_slope=Estimate("log-log slope of the mean gap against the dimension"),
     gap_of_mean_slope="log-log slope of the mean risk's gap in the dimension",
     worst_gap_slope="log-log slope of the largest gap of any run in the dimension",
     final_gap_slope=Estimate(
