@@ -369,7 +369,7 @@ class ShrunkMoments:
 
     @property
     def step_noise(self) -> float:
-        """Larger noise in uᵀAu for a typical u: of the released A, or of tr(A)/p times the Gram matrix."""
+        """Larger noise in uᵀAu for typical u: of the released A, or of tr(A)/p × Gram matrix."""
         typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
         return max(self.curvature_noise, self.mean_curvature * typical)
 
