@@ -152,7 +152,7 @@ class CSVTable(_File):
             ),
         )
         if found.num_rows != np.count_nonzero(whole):
-            raise RuntimeError("table must have as many rows as lines, got another number")
+            raise RuntimeError("table must have one row per line, got another number of rows")
         if not np.all(whole):
             found = found.take(pa.array(np.cumsum(whole) - 1, mask=~whole))
         return pa.record_batch(

@@ -420,7 +420,7 @@ def _replicates(
     try:
         root = np.asarray(np.linalg.cholesky(matrix / largest[..., None, None]), dtype=np.float64)
     except np.linalg.LinAlgError:
-        raise ValueError("covariance must be positive definite, got a matrix that is not") from None
+        raise ValueError("covariance must be positive definite, got another matrix") from None
     shift = require_real("bias", bias)
     if require_broadcast(bias=shift, covariance=matrix[..., 0]) != matrix.shape[:-1]:
         raise ValueError(f"bias must broadcast to {matrix.shape[:-1]}, got {shift.shape}")

@@ -414,7 +414,7 @@ def _minimise(
     # Two matrices less at the peak of memory, as soon as the search has passed by them.
     del start
     if inverse is None:
-        raise ValueError("workload must give a well-conditioned problem, got another workload")
+        raise ValueError("workload must give a well-conditioned problem, got ill conditioning")
     value, gradient = problem.value_and_gradient(inverse)
     kernel = _preconditioner(gram, gradient)
     slope = _cosines(problem.project(gradient))
