@@ -159,7 +159,7 @@ class PrivacyLoss:
         return _bound(self._choose, self._judge, refuted, self.confidence)
 
     def share(self, promised: Budget) -> float:
-        """Ratio of `mu` to √(2ρ), the μ of a Gaussian mechanism with this budget.
+        """Ratio of `mu` to √(2ρ), the μ of a Gaussian mechanism with the `promised` budget ρ.
 
         A ratio above 1 refutes a promise of Gaussian DP, which all purely Gaussian mechanisms make.
         A promise of zCDP alone is refuted if `rho` exceeds the promised ρ.

@@ -74,7 +74,7 @@ class FTRLMechanism(Immutable):
         Lower-triangular matrix B, or its first column if B is Toeplitz (`privreg.noise.toeplitz`);
         kept as a read-only copy. The encoder is C = B⁻¹. Entries are at most 1e12 in size, and
         diagonal entries at least 1e-12. B is refused if C cannot be computed in double precision,
-        for example if an entry is above about 1e15 times the first.
+        for example if an entry of B is above about 1e15 times the first entry.
     gradient_noise_std : float
         Standard deviation σ of each coordinate of the white noise w, in units of the mean gradient;
         from 0 to 1e12. Gradients get the noise Bw, which has a different deviation.
@@ -89,8 +89,8 @@ class FTRLMechanism(Immutable):
     Attributes
     ----------
     sensitivity : float
-        Norm γ of the change that one record makes to :math:`B^{-1}` times the steps' gradient sums,
-        if each gradient of the record changes by at most 1. For one epoch γ is exact. For several
+        Largest norm γ of the change in :math:`B^{-1}s`, with the gradient sums s of all steps, if
+        each gradient of one record changes by at most 1. For one epoch γ is exact. For several
         it is exact if the encoder's columns have non-negative inner products, and otherwise an
         upper bound. For more than about 16,000 steps, γ is increased by a relative 1e-13 × steps,
         to allow for rounding in the inverse.
@@ -101,8 +101,8 @@ class FTRLMechanism(Immutable):
     if step sizes and start are chosen without the data. The same holds for everything computed from
     the iterates. A record enters steps i, i + b, i + 2b, ... for b steps per epoch. One Gaussian
     mechanism releases :math:`B^{-1}g + w` for the mean gradients g of all steps at once. ρ follows
-    from the norm of a record's change over all steps. Composition over steps is not valid, since
-    their noise is dependent. g may depend on earlier iterates because B is lower triangular.
+    from the norm by which one record changes :math:`B^{-1}g`. Composition over steps is not valid,
+    since their noise is dependent. g may depend on earlier iterates because B is lower triangular.
 
     Source
     ------
@@ -143,7 +143,7 @@ class FTRLMechanism(Immutable):
         epochs: int = 1,
         batch_size: int = 1,
     ) -> FTRLMechanism:
-        r"""Mechanism at which all iterates cost the budget; least noise if `sensitivity` is exact.
+        r"""Mechanism whose iterates together cost `budget`; σ is least if `sensitivity` is exact.
 
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}

@@ -105,11 +105,11 @@ def screen(
 ) -> ScreenedSamples | None:
     """Screen a data set for gradient descent with Gaussian noise; None if screening saves no time.
 
-    The centre path is noiseless, unclipped descent on the first 65,536 rows. With probability 0.999
-    the radius covers the noise of all runs (`lanes`) and steps; it also covers the sampling error
-    of these rows. Path and radius do not affect correctness, only how often the caller must use the
-    whole data set. The data set is read once. The result is None if the descent diverges, or if
-    more than a quarter of the rows or 128 MB would have to be kept.
+    The path of `ScreenedSamples` is noiseless, unclipped descent on the first 65,536 rows. With
+    probability 0.999 its radius covers the noise of `lanes` runs at all steps. The radius also
+    covers the sampling error of these rows. Path and radius do not affect correctness, only how
+    often all rows must be used. The data set is read once. The result is None if the descent
+    diverges, or if more than a quarter of the rows or 128 MB would have to be kept.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -467,13 +467,13 @@ def full_batch_dpgd(
 def exact_descent(
     samples: Samples, budget: Budget, *, clip_norm: float, step_size: float, steps: int, n: float
 ) -> FloatArray:
-    """Iterates (steps, p) of `full_batch_dpgd` from sums of whole numbers and secure noise.
+    """Iterates (steps, p) as in `full_batch_dpgd`, by sums of whole numbers with secure noise.
 
     Guarantee
     ---------
     Under the budget's neighbouring relation the iterates together spend the budget, also in machine
-    arithmetic (`privreg.noise.exact`). They are a function of n and of noisy sums of whole numbers.
-    Each row's whole numbers are computed from that row and the last iterate alone.
+    arithmetic (`privreg.noise.exact`). They are a function of the divisor n and of noisy sums of
+    whole numbers. Each row's whole numbers depend on that row and the previous iterate alone.
     """
     shares, theta, iterates = SplitBudget(budget, None), np.zeros(samples.dimension), []
     for _ in range(steps):

@@ -43,7 +43,7 @@ class GaussianSamples(Rebuilt):
     label_noise_std : float
         Standard deviation σ of the label noise, 0 or from 1e-12 to 1e12.
     seed : SeedSequence
-        Source of the rows; each chunk draws from its own child.
+        Source of the rows; each chunk draws from its own child seed.
     covariance_root : array_like, shape (p, p), optional
         Matrix C such that C Cᵀ is the covariance of the features; the identity by default.
     label_noise_mean : float

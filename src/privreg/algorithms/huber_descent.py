@@ -98,10 +98,7 @@ def huber_descent(
 
 @dataclass(frozen=True)
 class HuberSettings(StartSettings):
-    """Steps, clip and budget shares of `huber_descent`, all chosen without looking at the data.
-
-    `PrivateHuber` documents each field.
-    """
+    """Settings of `huber_descent`, chosen without the data; `PrivateHuber` documents each field."""
 
     end: ClassVar[str] = "final"
     may_be_zero: ClassVar[tuple[str, ...]] = ("moment_share",)

@@ -53,7 +53,7 @@ PARTS = 8
 
 @dataclass(frozen=True)
 class ProductTail(Rebuilt):
-    r"""Smoothed law of q/√p from a private histogram, where q is residual times row length.
+    r"""Smoothed law of q/√p from a private histogram: q = residual × row length, p coefficients.
 
     .. math::
         \min_\eta\ \sum_k \frac{(h_k - e^{\eta_k})^2}{2(\sigma_h^2 + 1)}
@@ -65,9 +65,9 @@ class ProductTail(Rebuilt):
     counts are linear. Counts hidden by noise are extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
-    e^η; the first bin, which starts at 0, keeps its own count. `square` holds a noisy mean of q²/p
-    and its deviation. `missing` is this mean minus the deviation, minus the smoothed law's mean, or
-    0 if negative; (q/√p - t)₊ ≤ q²/(4pt). `rare` is true if it exceeds the smoothed law's mean.
+    e^η; the first bin, which starts at 0, keeps its own count. `square` holds a noisy mean M of
+    q²/p and its deviation D. For the smoothed law's mean S of q²/p, `missing` is max(M - D - S, 0),
+    and `rare` is true if `missing` exceeds S. `excess` uses (q/√p - t)₊ ≤ q²/(4pt).
     """
 
     edges: FloatArray
@@ -101,7 +101,7 @@ class ProductTail(Rebuilt):
         object.__setattr__(self, "counts", NoisyValue(frozen(counts), std))
 
     def excess(self, width: float) -> float:
-        """m₁ at t = `width`: mean of (q/√p - t)₊, plus a fourth of its std, plus `missing`/(4t)."""
+        """m₁ at t = `width`: estimated mean of (q/√p - t)₊, plus its std/4, plus `missing`/(4t)."""
         by_bin = np.sum(self._shares * np.maximum(self._points - width, 0.0), axis=1)
         gradient = by_bin * self.smoothed[1:] / self.sample_size
         deviation = float(np.sqrt(max(gradient @ self._covariance @ gradient, 0.0)))
@@ -113,14 +113,14 @@ class ProductTail(Rebuilt):
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, ease: float = 1.0) -> float:
-        r"""Clip t with the shortest bias-aware interval, for private noise of deviation νt.
+        r"""Clip t with the shortest bias-aware interval, for private noise of std νt, ν = `noise`.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
-        with ν = `noise`, m₂ the mean of min(q/√p, t)², κ = `LEAN` and c the `bias_aware_quantile`.
+        with m₁ of `excess`, m₂ the mean of min(q/√p, t)², κ = `LEAN`, c the `bias_aware_quantile`.
         The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 2
-        with an intercept (intervals then allow for less bias), doubled if no interval is finite.
+        with an intercept (intervals then allow for less bias), else 1; doubled if none is finite.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -270,10 +270,10 @@ class LeastSquaresSettings(StartSettings):
     """Steps and budget shares of `least_squares_descent`, chosen without looking at the data.
 
     The start is as in `HuberSettings`; the intercept starts from a private mean of the labels
-    (`label_share`). `tail_share` is for the histogram that gives the wide steps' clip and the
-    largest bias. `curvature_share` and `long_share` are for two second moments of unclipped rows;
-    in the second, rows are shortened less, and noise is larger. `moment_share` is for the second
-    moment of clipped gradients, `mean_share` for two traces. `final_share`, the rest, is split over
+    (`label_share`). `least_squares_descent` defines wide steps, A₁, A₂ and B. `tail_share` is for
+    the histogram that gives the wide steps' clip and the largest bias. `curvature_share` is for A₁
+    and `long_share` for A₂, in which rows are shortened less, and noise is larger. `moment_share`
+    is for B and `mean_share` for the traces of A₁ and B. `final_share`, the rest, is split over
     three wide steps (10, 20 and 70 %). If noise hides residual scales, all steps are wide, and the
     final, scale and warm-up shares are split equally over them.
     """
@@ -358,7 +358,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def tail_clip(self) -> float:
-        """C/√p, the clip in the units of `tail`."""
+        """C/√p for the clip C of the wide steps, in the unit of q/√p in `tail`."""
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 

@@ -163,11 +163,11 @@ def simulate_noisy_sgd(
     Parameters
     ----------
     records : LinearRecords
-        Law from which the records are drawn.
+        Law from which the records are drawn: features a_k (d,) and labels b_k.
     initial : array_like, shape (d,)
         Start x_0, at most 1e12 in size.
     step_sizes : array_like, shape (n,)
-        Step sizes η, one per record, from 0 to 1e12.
+        Step sizes η_k, one per record, from 0 to 1e12.
     gradient_noise_stds : array_like, shape (S,)
         Standard deviations σ of the gradient noise, from 0 to 1e12.
     clip_norms : array_like, shape (C,)
@@ -225,7 +225,7 @@ def run_noisy_sgd(
 
 @dataclass(frozen=True, eq=False)
 class NoisySGDRuns(Rebuilt):
-    """Runs of noisy SGD at S noise scales and C clipping norms on the same records and noise.
+    """Runs of noisy SGD at S noise scales and C clipping norms on the same n records and noise.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for replace-one and zero-out neighbours alike: a blank record keeps the penalty's gradient.
+        for clip c and noise σ, also under zero-out: a blank record keeps the penalty's gradient.
 
         Parameters
         ----------

@@ -292,7 +292,7 @@ class Records(Rebuilt):
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Number of each row's person, counted from 0, shape (rows,); computed once."""
+    """Index of each row's person, counted from 0, shape (rows,); computed once."""
 
     codes: NDArray[np.intp]
 

@@ -185,8 +185,8 @@ class ShapedMechanism(Rebuilt):
     Guarantee
     ---------
     The iterates w_0, ..., w_{N-1} together, and so their average, are ρ-zCDP with ρ = `spent`, for
-    replace-one neighbours by default. ρ is computed for the N - 1 gradients that are used, and for
-    tree noise only from nodes that enter a prefix sum. Public rows are not covered.
+    replace-one neighbours by default. ρ counts only the N - 1 gradients that are used and, with
+    tree noise, only the tree's nodes that enter a prefix sum. Public rows are not covered.
 
     Source
     ------
@@ -268,8 +268,9 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
-    Noise is scaled by the largest ψ so far. Noise enlarges residuals, and larger residuals enlarge
-    ψ. With feature covariance H, ψ diverges if the step size exceeds about 1/(τC√(tr(HΣ) log₂N)).
+    Noise is scaled by the largest ψ so far. Noise enlarges residuals, and residuals enlarge ψ. With
+    feature covariance H, and τ, Σ, N of `ShapedMechanism`, ψ diverges if the step size exceeds
+    about 1/(τC√(tr(HΣ) log₂N)).
 
     Parameters
     ----------
@@ -316,7 +317,7 @@ class ShapedRun:
     clipped_fraction : Diagnostic of float
         Share of clipped gradients; it is not private.
     largest_clip_norm : float
-        Largest ψ used, a function of the iterates and of public rows.
+        Largest clip norm ψ used, a function of the iterates and of public rows.
     mechanism : ShapedMechanism
     """
 

@@ -242,7 +242,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Terms are sums and products (`:`, `*`) of columns, powers, `np.log`, `np.exp`, `np.sqrt`,
         `I(...)` and categories, such as `C(column, Treatment("reference"))`. `- 1` omits the
-        intercept. `bounds` covers all columns, including the label; bounds of terms are derived.
+        intercept. `bounds` covers all columns, including the label; terms' bounds follow from them.
         """
         return cls(budget, feature_bounds=bounds, formula=formula, **options)
 
@@ -258,7 +258,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Fit and spend the whole budget; a failed fit leaves the object unchanged.
 
         Under zero-out, `fit_table` treats an incomplete record as blank. Without an intercept, a
-        row of zeros is blank if all bounds include 0.
+        row of zeros is the blank record if all bounds include 0.
 
         Parameters
         ----------
@@ -272,7 +272,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         groups : array_like, shape (n,), optional
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As in `fit_table`, but for clipped records only. A person counts if any row is clipped.
+            As in `fit_table`, but for clipped records only. A person counts as clipped if a row is.
 
         Returns
         -------
@@ -881,7 +881,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Coefficients with standard errors, tests and intervals, as in statsmodels.
 
         `columns` has the numbers; `to_frame()` returns a DataFrame. A p-value is below α if the
-        interval of level 1 - α excludes 0, and 1 for infinite intervals. This costs no privacy.
+        interval of level 1 - α excludes 0; it is 1 for infinite intervals. This costs no privacy.
         "(noisy)" marks estimates without a standard error, since fourth moments are not released.
         """
         from privreg.estimators import report

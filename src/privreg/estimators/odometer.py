@@ -69,7 +69,7 @@ class PrivacyStatement:
         return self.budget.root if self.gaussian_dp else inf
 
     def epsilon(self, delta: float | None = None) -> float:
-        """Smallest ε known at δ, by default that of the statement; exact for Gaussian noise."""
+        """Smallest ε known at δ (by default the statement's δ); exact for Gaussian noise."""
         budget = self.budget
         known = budget.gaussian_epsilon if self.gaussian_dp else budget.epsilon
         return known(delta=self.delta if delta is None else delta)

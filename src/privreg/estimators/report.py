@@ -169,7 +169,7 @@ class NamedIntervals(CoefficientIntervals):
 
 
 class WaldTest(NamedTuple):
-    """Joint test of q hypotheses; `statistic` is (distance in standard errors)² / q."""
+    """Joint test of q hypotheses; `statistic` is (estimate's distance in standard errors)² / q."""
 
     statistic: float
     degrees_of_freedom: tuple[int, float]
@@ -212,7 +212,8 @@ class PredictionIntervals:
     """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
 
     `lower` and `upper` (n,) are the ends of intervals for new labels. They are centred on the
-    robust start and clipped to the label's bounds. If all equal these bounds, `reason` says why.
+    robust start's predictions and clipped to the label's bounds. `reason` says why if every
+    interval reaches from bound to bound.
     """
 
     mean: CoefficientIntervals

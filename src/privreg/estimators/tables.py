@@ -818,9 +818,9 @@ def private_quality(
 
 @dataclass(frozen=True)
 class TableScore:
-    """Noisy errors of a prediction on a table; NaN if noise hides a divisor.
+    """Noisy mean squared error and R² on a table; each is NaN if noise hides its divisor.
 
-    `records` is the number of complete records, or their sum of weights divided by the bound.
+    `records` is the noisy number of complete records; weighted records count weight / bound each.
     """
 
     mean_squared_error: float

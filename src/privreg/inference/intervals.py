@@ -59,7 +59,7 @@ def replicate_interval(replicates: ArrayLike, *, level: float) -> Interval:
         \hat\sigma_j^2 = \frac1{m-1}\sum_{l=1}^m(\theta_j^{(l)} - \bar\theta_j)^2
 
     for m ≥ 2 replicates, shape (..., m, p), and a level ℓ in (0, 1). The interval is exact if the
-    replicates are independent, identically distributed Gaussians of mean θ̂.
+    replicates are independent, identically distributed Gaussians with the target θ̂ as mean.
 
     Source
     ------
@@ -111,9 +111,9 @@ def batch_means(
 def checkpoints(
     iterates: ArrayLike, *, level: float, replicates: int = 10, burn_in: int = 20
 ) -> Interval:
-    """Interval from the iterates burn_in + l L, l = 1, ..., m, of one run; L = ⌊(N - burn_in)/m⌋.
+    """Interval from m iterates of one run: those of steps burn_in + l L for l = 1, ..., m.
 
-    Parameters are as for `batch_means`.
+    Parameters, m and L are as for `batch_means`.
 
     Source
     ------
@@ -164,7 +164,7 @@ def interval_quality(
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
-    The replicates' biases b_j (m,) and covariances C_j (m, m) enter `t_interval_coverage`.
+    The m replicates' bias b_j about the minimiser θ̂ and covariance C_j enter `t_interval_coverage`.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def interval_quality_of_data(
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability that Student's interval from m Gaussian replicates covers its target, (...).
+    r"""Probability (...) that Student's interval from m Gaussian replicates x covers the target.
 
     .. math::
         \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad
@@ -303,7 +303,7 @@ def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float)
     covariance : array_like, shape (..., m, m)
         Covariance C of the replicates, positive definite.
     level : float
-        Level in (0, 1), which is the coverage if b = 0 and C is a multiple of the identity.
+        Level in (0, 1) of the Student quantile t; the coverage if b = 0 and C is a multiple of I.
 
     Source
     ------

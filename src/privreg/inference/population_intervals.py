@@ -110,7 +110,7 @@ class CoefficientIntervals(TwoSided):
 
     @property
     def privacy_share(self) -> FloatArray:
-        """Share of the variance from private noise, shape (k,); NaN if unknown."""
+        """Private noise's share of the variance, shape (k,); NaN if unknown."""
         share = np.full(self.standard_error.shape, np.nan)
         if self.privacy_error is not None:
             known = np.isfinite(self.standard_error) & (self.standard_error > 0)
@@ -277,7 +277,7 @@ def half_widths(
 
 @dataclass(frozen=True)
 class LastIterateLaw:
-    """Estimated law of the last iterate, in whitened coordinates φ = W⁻¹θ."""
+    """Estimated law of the last iterate, in coordinates φ = W⁻¹θ for the fit's whitening W."""
 
     sampling: FloatArray  # covariance of the empirical minimiser about the population's
     privacy: FloatArray  # covariance of the last iterate about the empirical minimiser
@@ -309,7 +309,7 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
 class CoefficientCovariance:
     """Covariances of coefficients about their target, (k, k), from sampling and from noise.
 
-    If nothing bounds a coefficient, its variance is `inf` and its covariances are NaN.
+    If a coefficient's standard error is infinite, its variance is `inf`, its covariances are NaN.
     """
 
     sampling: FloatArray

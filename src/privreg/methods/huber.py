@@ -444,13 +444,14 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
         reduces noise in directions of small variance.
     norm_share, gram_share, scale_share, warm_up_share, mean_share : float
         Shares of ρ, in (0, 1): for row lengths, the Gram matrix, residual scales, warm-up steps,
-        and the traces of A and B. With an intercept, half of `norm_share` is for the mean row.
+        and traces of A and B (below). With an intercept, half of `norm_share` is for the mean row.
     moment_share : float
         Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
         it is 0, intervals assume that errors are independent of the features.
     common_width : bool
         If True, residuals are clipped to γ/√p, and whitened rows z are shortened to √p. If False, a
-        row's residual is clipped to γ/‖z‖. Neither rule applies to records of several rows.
+        row's residual is clipped to γ/‖z‖. Here γ bounds a row's gradient, and p is the number of
+        coefficients. Neither rule applies to records of several rows.
 
     Guarantee
     ---------
