@@ -108,8 +108,8 @@ def screen(
     The path of `ScreenedSamples` is noiseless, unclipped descent on the first 65,536 rows. With
     probability 0.999 its radius covers the noise of `lanes` runs at all steps. The radius also
     covers the sampling error of these rows. Path and radius do not affect correctness, only how
-    often all rows must be used. The data set is read once. The result is None if the descent
-    diverges, or if more than a quarter of the rows or 128 MB would have to be kept.
+    often all rows must be used. Only the first rows are read more than once. The result is None if
+    the descent diverges, or if more than a quarter of the rows or 128 MB would have to be kept.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))

@@ -770,7 +770,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> NamedIntervals:
         """Confidence intervals for the coefficients and, last, for the intercept if there is one.
 
-        They have no further privacy cost. `reasons` says why an interval is infinite.
+        They cost no further privacy. With least squares, `reasons` explains infinite intervals.
 
         Parameters
         ----------

@@ -289,8 +289,8 @@ def problem_in_bounds(
 ) -> Problem:
     """Problem assumed by convention for a table, in the units of its declared bounds.
 
-    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units.
-    Features explain a `share` of label variance, in equal parts. `dimension` counts the intercept.
+    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units. All
+    `dimension` coefficients, with the intercept, explain equal parts of a `share` of the variance.
 
     Examples
     --------

@@ -97,7 +97,7 @@ class Summary:
         """Estimates, errors, tests and intervals by coefficient, in full precision.
 
         The square of "standard_error" is the sum of the squares of "sampling_error" and
-        "privacy_error". For an infinite interval "z" is NaN, and "reason" says why.
+        "privacy_error". For an infinite interval "z" is NaN; least squares gives a "reason".
         """
         found = self.intervals
         unknown = np.full(found.centre.size, np.nan)
