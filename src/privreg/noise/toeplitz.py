@@ -310,7 +310,7 @@ def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatA
 
 
 def dense_matrix(coefficients: ArrayLike) -> FloatArray:
-    """Dense lower-triangular Toeplitz matrix, shape (steps, steps)."""
+    """Lower-triangular Toeplitz matrix, shape (steps, steps), with first column `coefficients`."""
     column = require_array("coefficients", coefficients, shape=(None,))
     return np.asarray(toeplitz(column, np.zeros_like(column)))
 
@@ -351,7 +351,7 @@ def checked_damping(damping: float) -> float:
 class Errors(NamedTuple):
     """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    `mean` is the root mean square over all steps; `largest` and `last` belong to single steps.
+    `mean` is the root mean square over all steps; `largest` and `last` are errors of one step.
     """
 
     mean: float
