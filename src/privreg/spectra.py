@@ -153,8 +153,8 @@ def power_law_with_signal(
 
     .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
 
-    with w_i the eigenvector of λ_i, in dimension d. Modules `deterministic_equivalent` and
-    `rate_search` of `theory.one_pass_dpgd` take the spectrum and the signal.
+    with w_i the eigenvector of λ_i, in dimension d. `deterministic_equivalent.solve` and
+    `rate_search` in `theory.one_pass_dpgd` take the spectrum and the signal.
 
     Parameters
     ----------

@@ -274,7 +274,7 @@ def dense_optimum(
     epochs : int
         Number k of participations of a record, T/k steps apart.
     workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A, the first not 0, at most 1e12 in size; prefix sums by default.
+        Toeplitz coefficients, the first not 0, at most 1e12 in size; prefix sums by default.
     tolerance : float
         The search ends when five iterations lower the squared error by less than this share.
 

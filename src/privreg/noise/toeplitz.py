@@ -282,9 +282,9 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
-    Forward substitution takes steps × bands products, with an error of a few ulp of the norm. Above
-    2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 × steps ×
-    norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
+    Forward substitution takes steps × bands products, with an error of a few ulp of the inverse's
+    norm. Above 2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 ×
+    steps × norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
 
     Examples
     --------

@@ -321,7 +321,7 @@ def _checked_delta(delta: float) -> float:
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, rounded down by at most 1e-12 of ρ.
 
-    Inverse of `gaussian_epsilon`, for ε among its values and δ at least 1e-100.
+    Inverse of `gaussian_epsilon`, for values ε that this function takes and δ at least 1e-100.
 
     Guarantee
     ---------
