@@ -26,8 +26,8 @@ from privreg.kernels import standard_normal
 class LinearModel(Immutable):
     r"""Linear model with Gaussian features of diagonal covariance and Gaussian label noise.
 
-    .. math:: y = x^\top\theta^* + z, \qquad x \sim N(0, \mathrm{diag}(\lambda)),\quad
-        z \sim N(0, \zeta^2)
+    .. math:: y = x^\top\theta^* + z, \qquad x \sim N(0, \Sigma),\quad
+        \Sigma = \mathrm{diag}(\lambda),\quad z \sim N(0, \zeta^2)
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption on errors under which the target is least squares; empty if none is needed."""
+        """Error assumption under which the fit estimates least-squares slopes; empty if none."""
         return self.method.supposes
 
 
@@ -182,9 +182,9 @@ def plan_run(
     """Find the best method and settings for a budget.
 
     Settings are searched by predicted error, for each problem and for all problems together. Each
-    method's alternative has the settings with the least regret found. The regret is the largest
-    ratio, over the problems, of the settings' objective to the least objective known for the
-    problem. If problems differ in their noise, each problem is also judged with every pair of a
+    method's alternative has the settings with the least regret found. For each problem, the
+    settings' objective is divided by the least objective found; the regret is the largest of these
+    ratios. If problems differ in their noise, each problem is also judged with every pair of a
     stated noise law and a stated misfit.
 
     Parameters

@@ -132,7 +132,7 @@ class Harmonic(Immutable):
 
 
 class RateWithIntegral(Protocol):
-    """Scaled learning rate γ(t) = d · η, with the step size η of step k = t d, and its integral."""
+    """Scaled rate γ(t) = d η_k and its integral, where step k = t d for d features has size η_k."""
 
     def rate(self, time: ArrayLike) -> FloatArray:
         """γ(t), elementwise, at times of at least 0."""
@@ -203,7 +203,7 @@ def rate(schedule: Schedule, times: ArrayLike) -> FloatArray:
 
 
 def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
-    r"""Step sizes :math:`\eta_k = \tilde\eta(k/n)/n`, k = 1..n, of a schedule of unit amplitude.
+    r"""Step sizes :math:`\eta_k = \tilde\eta(k/n)/n`, k = 1..n, of a schedule η̃ at unit amplitude.
 
     Source
     ------
@@ -219,8 +219,8 @@ def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 
     Step k adds noise of standard deviation 2 C sigma_k per coordinate, where C is the clipping norm
-    of gradients. This makes the run rho^2/2-zCDP; rho = `inf` adds no noise. Step sizes, shape
-    (..., n), must not increase: otherwise a sigma_k^2 would be negative.
+    of gradients. This makes the run rho^2/2-zCDP, with rho = `zcdp_root`; `inf` adds no noise. Step
+    sizes eta_k, shape (..., n), must not increase: otherwise a sigma_k^2 would be negative.
 
     Source
     ------

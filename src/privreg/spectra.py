@@ -52,7 +52,7 @@ class Spectrum(Immutable):
         return len(self.eigenvalues)
 
     def mean(self, values: ArrayLike = 1.0) -> float:
-        r"""Trace :math:`\frac1d\mathrm{tr}\,f(\Sigma)`; `values` of f have shape (modes,) or ()."""
+        r"""Mean of f over the spectrum of Σ, tr f(Σ) / d; `values` of f: shape (modes,) or ()."""
         function = require_array(
             "values", values, shape=self.weights.shape if np.ndim(values) else ()
         )
@@ -60,7 +60,7 @@ class Spectrum(Immutable):
 
 
 class SpectrumWithSignal(NamedTuple):
-    """Spectrum, and `signal` of each mode, (modes,): d/2 times the squared target coefficient."""
+    """Spectrum, and `signal` of each mode, (modes,): dimension / 2 × squared target coefficient."""
 
     spectrum: Spectrum
     signal: FloatArray
@@ -153,8 +153,8 @@ def power_law_with_signal(
 
     .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
 
-    with w_i the eigenvector of λ_i. `theory.one_pass_dpgd.deterministic_equivalent.solve` and
-    `rate_search` take the spectrum and the signal.
+    with w_i the eigenvector of λ_i, in dimension d. `deterministic_equivalent.solve` and
+    `rate_search` in `theory.one_pass_dpgd` take the spectrum and the signal.
 
     Parameters
     ----------

@@ -199,7 +199,7 @@ class LeastSquaresPrediction:
 
     length: float  # of a slope's 95 % interval; `inf` where noise hides the tail or the slope
     error: float  # mean squared prediction error
-    clip_width: float  # clip of q/√p / the errors' standard deviation
+    clip_width: float  # clip of q/√p (`RecordProducts`), in standard deviations of the errors
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +220,7 @@ def predicted_length(
     intercept: bool = True,
     settings: LeastSquaresSettings | None = None,
 ) -> LeastSquaresPrediction:
-    """Predicted interval length and error of a private least-squares fit.
+    """Predicted interval length and error of private least squares, relative to non-private ones.
 
     Parameters
     ----------
@@ -470,22 +470,22 @@ MOST_BIAS = 0.05
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     """Private least squares with a robust start, a tail histogram and three wide-clip steps.
 
+    Under any law of errors, the method estimates the best linear prediction of the mean label.
+    Under the laws of `Problem` with `misfit` 0, `PrivateHuber` has the smaller excess risk.
     `WhitenedDescent` (methods/huber.py) defines neighbours, groups and the preparation of rows.
-
-    The method estimates the best linear prediction of the mean label under any law of errors.
-    `PrivateHuber` has less risk under the errors of a `Problem` without misfit.
 
     Parameters
     ----------
     clip_width : float
-        Clip of the warm-up steps in residual scales, in [1e-3, 1e3]. The wide clip of the last
-        three steps is found privately.
+        Clip of the warm-up steps, from 1e-3 to 1e3, in units of the residual scale. The wide clip
+        of the last three steps is found privately.
     warm_up_steps, gram_rounds : int
-        Numbers of warm-up steps, and of estimates of the private Gram matrix.
+        Number of warm-up steps, and number of private estimates of the Gram matrix.
     norm_share, label_share, gram_share, scale_share, warm_up_share : float
-        Shares of ρ for the start; each share is in (0, 1), here and below.
+        Shares of the zCDP budget ρ for the start. All shares, also those below, are in (0, 1).
     tail_share : float
-        Share for the histogram and mean square that set the clip and the allowance for bias.
+        Share for a histogram and a mean square of products of residual and row length. Both
+        determine the wide clip and the intervals' allowance for bias.
     curvature_share, long_share, moment_share, mean_share : float
         Shares for the moments that intervals need. The rest of ρ goes to the last three steps.
 
@@ -510,7 +510,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings, *size: Any) -> Self:
-        """Settings with a robust fit's start, by the function of the same name."""
+        """Settings with a robust fit's start: `algorithms.least_squares_descent.with_start_of`."""
         return cls(**asdict(with_start_of(settings, *size)))
 
     @classmethod

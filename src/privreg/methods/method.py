@@ -44,7 +44,7 @@ EQUAL = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Candidates(Generic[Settings]):
-    """Search for a method's best settings: its first points, and moves from point to point."""
+    """Search for a method's best settings: points to try first, and moves to further points."""
 
     name: str  # under which a plan lists the best of them
     starts: Sequence[Any]  # points that are tried first, at least one
@@ -63,7 +63,7 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """Search a grid of arguments of `settings`, then `zooms` smaller and smaller crosses."""
+        """Search a grid of `settings` arguments, then `zooms` ever smaller crosses at the best."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
@@ -94,11 +94,11 @@ class Fitted(Protocol):
 
     @property
     def iterates(self) -> FloatArray:
-        """Iterates that the budget covers, shape (T, p); the last one is the estimate."""
+        """The T iterates that the budget covers, shape (T, p); the last one is the estimate."""
 
     @property
     def parameters(self) -> FloatArray:
-        """The estimate, shape (p,)."""
+        """The estimate of p coefficients, shape (p,)."""
 
     @property
     def spending(self) -> tuple[tuple[str, Budget], ...]:
@@ -184,14 +184,14 @@ class Method(ABC):
     has_intervals : bool
         True if the released values give intervals.
     gaussian_dp : bool
-        True if a run of budget ρ is also known to be √(2ρ)-Gaussian DP.
+        True if a run of zCDP budget ρ is also known to be √(2ρ)-Gaussian DP.
     supposes : str
-        Assumption on errors under which the target is least squares; empty if none is needed.
+        Assumption on errors under which the fit estimates the least-squares slopes; empty if none.
     is_exact : bool
         True if the method adds exact noise to exact sums whenever the noise is secret. It then
         needs no generator, and the guarantee holds in the machine's arithmetic.
     assumptions : tuple of str
-        Assumptions of the guarantee, besides the source of the noise.
+        Assumptions of the guarantee, besides those of the noise source.
     """
 
     name: ClassVar[str]
@@ -233,7 +233,7 @@ class Method(ABC):
     def prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[NoiseSource], Release[Any]]:
-        """Check the public numbers, and return `run` as a function of its noise source."""
+        """Check the public numbers, and return a function that runs the method with given noise."""
         samples = self._checked(samples, budget, declared)
         if isinf(budget.rho):
             raise ValueError("budget must be finite for a release, got an infinite one")
@@ -257,7 +257,7 @@ class Method(ABC):
         declared: Declared = NOTHING,
         runs: int = 1,
     ) -> FloatArray:
-        """Estimates of several runs on the same rows, shape (runs, p), to study their distribution.
+        """Estimates of several runs on the same rows, shape (runs, p), to study the estimate's law.
 
         Arguments are as for `run`; the budget may be infinite if the method allows it. Releasing
         all runs would cost `runs` budgets.
@@ -294,7 +294,7 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """Predict for several misfits at the cost of one, since no step depends on the misfit.
+        """Predict for several misfits at the cost of one: the steps of a run are the same for all.
 
         A run whose numbers are not finite is reported as diverged.
         """

@@ -50,9 +50,9 @@ class OnePassDPGD(Method):
     Parameters
     ----------
     schedule : Schedule
-        Learning rate with one amplitude; step k of n has rate η̃(k/n) / n.
+        Learning rate η̃ with one amplitude; step k of n has rate η̃(k/n) / n.
     clip_constant : float
-        Clip norm of a gradient, divided by √p.
+        Clip norm of a gradient, divided by √p for p features.
 
     Guarantee
     ---------
@@ -86,7 +86,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """One name for each shape of schedule, since shapes spread the noise differently."""
+        """One name for each shape of schedule, since the shape decides the noise of each step."""
         return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
 
     @classmethod

@@ -60,14 +60,14 @@ class Problem(Immutable):
         Law of a row's coordinates, which are independent and have mean 0. A "one_hot" row has one
         entry of 1 instead; the eigenvalues are then the categories' probabilities and sum to 1.
     feature_norm : float, optional
-        Declared bound on a row's norm; methods with bounded rows shorten longer ones. The default
+        Declared bound on a row's norm; methods that need it shorten longer rows. The default
         is √(2 Σλ), or 1 for one-hot rows.
     label_bound : float, optional
         Declared bound on a label's absolute value; by default four standard deviations of a label.
     label_noise_law : {"gaussian", "laplace", "student_t5", "student_t3", "binary", "poisson"}
         Law of the label noise, of mean 0 and variance σ². "binary" is for labels 0 and 1, "poisson"
-        for counts; the stated variances then give the labels' mean. A suffix states the mean
-        instead: "binary_0.2" has a mean of 0.2, and its labels may be in any unit.
+        for counts; the variances of signal and noise then give the labels' mean. A suffix states
+        the mean instead: "binary_0.2" has a mean of 0.2, and its labels may be in any unit.
     misfit : float
         Correlation κ, in [0, 1], of the features with the part of a residual that clipping removes
         (`privreg.methods.clipping.squared_shift`). It is 0 if the noise is independent of the
@@ -146,7 +146,7 @@ class Problem(Immutable):
         label_noise_std: ArrayLike = (1.0,),
         noise_shapes: Sequence[tuple[str, float]] | None = None,
     ) -> tuple[Problem, ...]:
-        """Problems for all combinations of values that unknown inputs may have.
+        """Problems with all combinations of the given factors and noise shapes.
 
         Bounds stay as declared, since they are public and the same for all problems.
 
@@ -197,7 +197,7 @@ class Problem(Immutable):
     def least_squares_length(self) -> float:
         r"""Root mean square length of the 95 % intervals of least squares without privacy.
 
-        .. math:: 2 z \sigma \Big(\frac1{n - p} \cdot \frac1p \sum_j \lambda_j^{-1}\Big)^{1/2}
+        .. math:: 2\,\Phi^{-1}(0.975)\,\sigma \Big(\frac1{(n - p)p} \sum_j \lambda_j^{-1}\Big)^{1/2}
         """
         mean = float(np.mean(1 / self.eigenvalues))
         left = max(self.sample_size - self.dimension, 1)

@@ -53,8 +53,8 @@ class ToeplitzOptimum(NamedTuple):
     encoder, decoder : ndarray, shape (steps,)
         Toeplitz coefficients; the first is 1.
     error : float
-        Root mean square error at a noise multiplier of 1: sensitivity times the root of the
-        criterion's weighted sum of variances.
+        Root mean square error at a noise multiplier of 1: sensitivity times the root of a variance,
+        the mean over steps or the last, summed over workloads with their weights.
     """
 
     encoder: FloatArray
@@ -81,13 +81,13 @@ def toeplitz_optimum(
         Error to minimise; "largest" and "last" are equal for Toeplitz workloads.
     workload : array_like, shape (steps,) or (workloads, steps), optional
         Toeplitz coefficients of A, or of several A_j, at most 1e12 in size; prefix sums by default.
-        For linear regression: ``(1 - step_size * λ_j)**t`` with weights λ_j, for eigenvalues λ_j.
+        For regression with eigenvalues λ_j: ``(1 - step_size * λ_j)**t`` at lag t, weights λ_j.
     weights : array_like, shape (workloads,), optional
         Weights a_j, from 0 to 1e12; 1 by default. Some A_j with a_j > 0 must have a nonzero entry.
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
         at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        such records, every non-negative, non-increasing encoder has at least the optimum's error.
+        such records, no non-negative, non-increasing encoder has less error than the optimum.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
@@ -95,7 +95,7 @@ def toeplitz_optimum(
     -----
     One evaluation of the error takes O(workloads × steps log steps). A search over the encoder's
     coefficients is well conditioned: near the optimum, the curvature of the error is the identity
-    plus the criterion's weights m_t.
+    plus the criterion's weights m_t of the steps t.
 
     Examples
     --------
@@ -247,8 +247,8 @@ class DenseOptimum(NamedTuple):
     error : float
         Root mean square error over steps at a noise multiplier of 1.
     gap : float
-        error / bound - 1, at least 0 up to rounding. No mechanism has an error below the
-        bound, which the dual problem gives.
+        `error` divided by a lower bound on the error of every mechanism, minus 1; at least 0 up to
+        rounding. The bound comes from the dual problem.
     """
 
     encoder: FloatArray
@@ -262,10 +262,10 @@ def dense_optimum(
 ) -> DenseOptimum:
     r"""Find the mechanism of least mean error, for one or several epochs in a fixed order.
 
-    Limited-memory BFGS on X = CᵀC starts from the Toeplitz optimum with one band per step of an
-    epoch, plus a correction from the optimum for fewer steps. The search is preconditioned in the
-    cosine basis. In this basis X is nearly diagonal with entries x, and the curvature is nearly
-    :math:`v\,(1/x_i + 1/x_j)`, where -v is the mean of the gradient's diagonal.
+    Limited-memory BFGS on X = CᵀC, for an encoder C, starts from the Toeplitz optimum with as many
+    bands as an epoch has steps, plus a correction from the optimum for fewer steps. The search is
+    preconditioned in the cosine basis. There X is nearly diagonal with entries x_i. The curvature
+    at (i, j) is nearly :math:`v\,(1/x_i + 1/x_j)`, where -v is the mean of the gradient's diagonal.
 
     Parameters
     ----------
@@ -274,7 +274,7 @@ def dense_optimum(
     epochs : int
         Number k of participations of a record, T/k steps apart.
     workload : array_like, shape (steps,), optional
-        Toeplitz coefficients of A, the first not 0, at most 1e12 in size; prefix sums by default.
+        Toeplitz coefficients, the first not 0, at most 1e12 in size; prefix sums by default.
     tolerance : float
         The search ends when five iterations lower the squared error by less than this share.
 

@@ -29,13 +29,13 @@ def single_participation_sensitivity(encoder: ArrayLike) -> float:
 
     .. math:: \gamma_T = \max_{t < T} \lVert C_{:,t} \rVert_2
 
-    The encoder is given as Toeplitz coefficients, shape (T,), or a matrix with one column per step.
+    The encoder C is given as Toeplitz coefficients, shape (T,), or a matrix with a column per step.
 
     Guarantee
     ---------
-    If gradients have norm at most 1, and adding, removing or zeroing out a record changes one of
-    them, C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything computed from this
-    release, such as all iterates together. Gradients may be chosen adaptively.
+    If gradients g have norm at most 1, and adding, removing or zeroing out a record changes one
+    gradient, then C g + σγ_T z with z standard normal is 1/(2σ²)-zCDP. So is everything computed
+    from this release, such as all iterates together. Gradients may be chosen adaptively.
 
     Examples
     --------
@@ -112,9 +112,9 @@ def multi_participation_sensitivity(
 def multi_participation_bound(encoder: ArrayLike, *, participations: int, separation: int) -> float:
     r"""Upper bound on the sensitivity of any encoder if a record takes part several times.
 
-    For a Toeplitz encoder, the bound is the sensitivity of the non-increasing majorant
+    For Toeplitz coefficients c, the bound is the sensitivity of their non-increasing majorant
     :math:`\bar c_t = \max_{s \ge t} |c_s|`. The bound equals `multi_participation_sensitivity` for
-    non-negative, non-increasing encoders. For a matrix it is
+    non-negative, non-increasing coefficients. For a matrix C of sensitivity γ it is
 
     .. math:: \gamma^2 \le
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|
@@ -143,7 +143,7 @@ def fixed_order_sensitivity(encoder: ArrayLike, *, participations: int, separati
     γ is exact if the columns' inner products are non-negative; otherwise it is an upper bound.
 
     A record takes part in k steps i, i + b, i + 2b, ...: `participations` is k, the number of
-    epochs, and `separation` is b, the number of steps per epoch. The encoder is as for
+    epochs, and `separation` is b, the number of steps per epoch. The encoder C is as for
     `single_participation_sensitivity`.
 
     Guarantee

@@ -218,7 +218,7 @@ def tree_sensitivity(steps: int) -> float:
     ---------
     Assume that adding, removing or zeroing out a record changes one step only, and that a step's
     vector has norm at most 1. With node noise of standard deviation σγ, all prefix sums together
-    are 1/(2σ²)-zCDP. A step is in `tree_levels` nodes; at most γ² of them enter prefix sums.
+    are 1/(2σ²)-zCDP. A step is in `tree_levels(N)` nodes; at most γ² of them enter prefix sums.
     """
     return float(np.sqrt(steps.bit_length()))
 
@@ -281,15 +281,15 @@ class Correlation(Protocol):
     """Correlation of noise over steps, for records that take part in one step."""
 
     def sensitivity(self, steps: int) -> float:
-        """Largest norm of the change in the encoded gradients if one gradient changes by norm 1."""
+        """Largest norm of the encoded gradients' change if one gradient moves by a unit vector."""
 
     def stream(self, dimension: int, *, steps: int, rng: np.random.Generator) -> NoiseStream:
-        """Stream of increments ξ_t, made from standard normal draws, one per step."""
+        """Stream of noise increments ξ_t, one for each step t, made from standard normal draws."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Steps of the draws that ξ_t subtracts, and of the draws used last in ξ_t, for t = `step`.
+        """Steps whose draws ξ_t subtracts; steps whose draws ξ_t is the last to use; t = `step`.
 
-        Steps count from 1. None if increments combine many draws; the scale must then be constant.
+        Steps start at 1. None if increments combine many draws; the noise scale must then be fixed.
         """
 
 

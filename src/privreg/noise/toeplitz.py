@@ -282,9 +282,9 @@ def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
 def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
-    Forward substitution takes steps × bands products, with an error of a few ulp of the norm. Above
-    2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 × steps ×
-    norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
+    Forward substitution takes steps × bands products, with an error of a few ulp of the inverse's
+    norm. Above 2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 ×
+    steps × norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
 
     Examples
     --------
@@ -310,7 +310,7 @@ def require_coefficients(name: str, value: ArrayLike, **bounds: float) -> FloatA
 
 
 def dense_matrix(coefficients: ArrayLike) -> FloatArray:
-    """Dense lower-triangular Toeplitz matrix, shape (steps, steps)."""
+    """Lower-triangular Toeplitz matrix, shape (steps, steps), with first column `coefficients`."""
     column = require_array("coefficients", coefficients, shape=(None,))
     return np.asarray(toeplitz(column, np.zeros_like(column)))
 
@@ -351,7 +351,7 @@ def checked_damping(damping: float) -> float:
 class Errors(NamedTuple):
     """Root mean square errors per coordinate, at a noise multiplier of 1.
 
-    `mean` is the root mean square over all steps; `largest` and `last` belong to single steps.
+    `mean` is the root mean square over all steps; `largest` and `last` are errors of one step.
     """
 
     mean: float

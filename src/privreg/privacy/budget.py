@@ -101,12 +101,12 @@ def gaussian_budget(*, sensitivity: ArrayLike, noise_std: ArrayLike) -> FloatArr
 
     .. math:: \rho = \frac{\Delta^2}{2\lambda^2}
 
-    ρ is 0 if Δ = 0. If Δ > 0, ρ is `inf` when λ = 0 or Δ is infinite.
+    Here Δ = `sensitivity` and λ = `noise_std`. ρ is 0 if Δ = 0, else `inf` if λ = 0 or Δ = ∞.
 
     Guarantee
     ---------
-    Releasing f(D) + N(0, λ² I) is ρ-zCDP under the neighbouring relation of the sensitivity. No
-    smaller ρ holds if some pair of neighbours attains Δ.
+    Releasing f(D) + N(0, λ² I), for f of sensitivity Δ, is ρ-zCDP under the neighbouring relation
+    of Δ. No smaller ρ holds if some pair of neighbours attains Δ.
     """
     shift, spread = (np.asarray(each, dtype=np.float64) for each in (sensitivity, noise_std))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -130,13 +130,13 @@ def gaussian_noise_std(*, sensitivity: ArrayLike, rho: ArrayLike) -> FloatArray:
 
 
 def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> FloatArray:
-    r"""Privacy parameter of one-pass DP-GD if only the last iterate is released.
+    r"""Privacy parameter ρ of one-pass DP-GD if only the last iterate is released.
 
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
 
-    Steps k run along the last axis. Step k adds noise of standard deviation 2 C σ_k to each
-    coordinate; C is the clipping norm. The step taken on a sample may be smaller than η_k. ρ is
-    infinite if some step and all later steps add no noise.
+    Step sizes η_k and noise multipliers σ_k run along the last axis. Step k adds noise of standard
+    deviation 2 C σ_k to each coordinate; C is the clipping norm. The step taken on a sample may be
+    smaller than η_k. ρ is infinite if some step and all later steps add no noise.
 
     Guarantee
     ---------
@@ -190,8 +190,8 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
         \varepsilon = \min_{\alpha > 1}\; \rho\alpha
         + \frac{\ln(1/\delta) - \ln\alpha}{\alpha - 1} + \ln\Big(1 - \frac1\alpha\Big)
 
-    The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order of
-    the closed form; any grid gives a valid ε.
+    The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order for
+    `to_approximate`; any grid gives a valid ε.
 
     Guarantee
     ---------
@@ -222,7 +222,7 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 def from_approximate_tight(epsilon: float, *, delta: float) -> float:
     r"""Largest ρ that `to_approximate_tight` maps to at most ε, rounded down by at most 1e-9 of ρ.
 
-    The search starts from the inverse of the closed form,
+    The search starts from the inverse of `to_approximate`,
 
     .. math::
         \rho = \Big(\frac{\varepsilon}{\sqrt{L + \varepsilon} + \sqrt L}\Big)^2,
@@ -321,7 +321,7 @@ def _checked_delta(delta: float) -> float:
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, rounded down by at most 1e-12 of ρ.
 
-    Inverse of `gaussian_epsilon`, for ε among its values and δ at least 1e-100.
+    Inverse of `gaussian_epsilon`, for values ε that this function takes and δ at least 1e-100.
 
     Guarantee
     ---------
@@ -353,16 +353,16 @@ class Budget:
     Parameters
     ----------
     rho : float
-        zCDP budget ρ, from 1e-60 to 1e60, so that squares and shares of numbers in [1e-12, 1e12]
-        are allowed; `inf` gives no privacy.
+        zCDP budget ρ, from 1e-60 to 1e60; `inf` gives no privacy. The range includes squares of
+        numbers in [1e-12, 1e12], and shares of such numbers or squares.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 
     Attributes
     ----------
     root : float
-        √(2ρ). It is the μ of one Gaussian mechanism that spends the whole budget, and the ρ of
-        bombari2025, which states budgets as ρ²/2-zCDP.
+        √(2ρ). One Gaussian mechanism that spends the whole budget is μ-Gaussian DP with μ = `root`.
+        bombari2025 writes ρ for `root`, and states budgets as ρ²/2-zCDP.
 
     Examples
     --------
@@ -431,7 +431,7 @@ class Budget:
         Returns
         -------
         Budget
-            Budget with this ρ; `gaussian` gives the larger ρ for purely Gaussian mechanisms.
+            Budget with the largest such ρ; `gaussian` gives purely Gaussian mechanisms a larger ρ.
 
         Raises
         ------

@@ -60,7 +60,7 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
 
 
 def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
-    r"""Least R² with :math:`\mathbb E\|x\|^2xx^\top\preceq R^2H` for Gaussian features.
+    r"""Least R² with :math:`\mathbb E\|x\|^2xx^\top\preceq R^2H` for Gaussian x of covariance H.
 
     .. math:: R^2 = 2\lambda_1+\operatorname{tr}H
 
@@ -93,7 +93,7 @@ def stationary_upper_bound(
     step_size : float
         η, less than 1/R², with every ηλ at least 1e-20.
     eigenvalues, noise, gradient_noise_std, label_noise_std
-        λ, the noise, σ and ζ as in `stationary_error`.
+        λ, the noise with c_j, σ and ζ as in `stationary_error`.
 
     Notes
     -----
@@ -101,7 +101,7 @@ def stationary_upper_bound(
 
     Source
     ------
-    choquettechoo2024, Theorem C.14, with F as in equation (8). The print lacks the root of ηR².
+    choquettechoo2024, Theorem C.14, with F as in equation (8). The printed r lacks the root.
     """
     values, eta, moment = _contracting(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -130,13 +130,13 @@ def stationary_lower_bound(
     step_size : float
         η, with every ηλ at least 1e-20 and at most 1.
     eigenvalues, noise, gradient_noise_std, label_noise_std
-        λ, the noise, σ and ζ as in `stationary_error`.
+        λ, the noise with c_j, σ and ζ as in `stationary_error`.
 
     Source
     ------
     choquettechoo2024, Theorem C.18, halved: the paper prints a bound on
     :math:`\|\theta-\theta^*\|_H^2`, the F of its equation (22). The printed value is no bound on
-    the F of equation (8): for small step sizes the exact excess risk tends to half of it.
+    the F of equation (8): for small step sizes the exact excess risk tends to half that value.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
     sigma, zeta = checked_noise(gradient_noise_std, label_noise_std)
@@ -220,14 +220,14 @@ class ConvexBound:
     Attributes
     ----------
     excess_risk : float
-        Bound with the constants of the paper's equation (10), divided by dG²/ρ, with dimension d,
-        Lipschitz constant G and zCDP budget ρ under zero-out neighbours.
+        Bound with the constants of choquettechoo2024, equation (10), in units of dG²/ρ. Here d is
+        the dimension, G the Lipschitz constant and ρ the zCDP budget under zero-out neighbours.
     frequencies, weights : ndarray, shape (n,)
-        Quadrature on (0, π) for even functions, with total weight 2π.
+        Nodes in (0, π) of a quadrature for even functions, and its weights, which sum to 2π.
     response, power : ndarray, shape (n,)
-        ψ and |B|² at the frequencies; |B|² is either given or optimised.
+        Response ψ, and power |B|² of the correlation (given or optimised), at the frequencies.
     multiplier : ndarray, shape (2 lags + 1,)
-        λ at lags -lags, ..., lags; the middle entry is λ_0.
+        Coefficients λ of the multiplier at lags -lags, ..., lags; the middle entry is λ_0.
     """
 
     excess_risk: float
@@ -371,7 +371,7 @@ class SectorProgram:
 def quadratic_envelope(
     frequencies: ArrayLike, *, strong_convexity: float, smoothness: float, step_size: float
 ) -> FloatArray:
-    r"""Largest response of a quadratic with curvature from μ to L: a lower bound on every valid ψ.
+    r"""Largest response of quadratics with curvature in [μ, L], a lower bound on valid responses ψ.
 
     .. math:: \max_{\mu\le h\le L}\frac{\eta^2}{|1-\eta h-e^{i\omega}|^2}
 
