@@ -111,7 +111,7 @@ class Plan:
     alternatives : tuple of Alternative
         The best settings of each method. Alternatives for which the theory holds come first.
     worthwhile : bool
-        True if the best alternative is predicted to beat predicting the mean for some problem.
+        True if the best alternative's prediction holds and, for some problem, beats the mean.
     verdict : str
         The result in one sentence.
     """
@@ -293,7 +293,7 @@ def least_budget(
     Raises
     ------
     ValueError
-        If no target or both are given, or the sample is too small for the target even at ρ = 1e9.
+        If not exactly one target is given, no prediction holds, or ρ = 1e9 misses the target.
 
     Examples
     --------

@@ -284,7 +284,7 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
 
     Forward substitution takes steps × bands products, with an error of a few ulp of the inverse's
     norm. Above 2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 ×
-    steps × norm. Coefficients are refused if the bound on the relative 2-norm error is above 1e-4.
+    steps × norm. A result whose error may exceed 1e-4 of its largest entry is refused.
 
     Examples
     --------
