@@ -191,7 +191,7 @@ def gradient_descent_law(
     moment : array_like, shape (p,)
         Xᵀy.
     sample_size, step_size, gradient_noise_std, start
-        n, η, λ and θ_0; the start is 0 by default.
+        n, η, λ and θ_0 of `GradientDescentLaw`; the start is 0 by default.
 
     Source
     ------
@@ -238,7 +238,7 @@ def clipping_bound(
     clip_norm : float
         γ, more than 0; `inf` clips nothing.
     steps : int
-        T: gradients are taken at θ_0..θ_{T-1}.
+        Number T of steps; gradients are taken at θ_0..θ_{T-1}.
 
     Returns
     -------
@@ -272,8 +272,8 @@ def clipping_bound(
 class NoClippingRatios(NamedTuple):
     """Least c_0 at which a data set meets each part of the No-Clipping Condition.
 
-    Each of the parts (ii) to (v) holds if c_0 is at least its ratio. Part (i) requires both
-    `spectrum_bounded`, ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
+    The first four fields are for parts (ii) to (v): a part holds if c_0 is at least its field. Part
+    (i) requires both `spectrum_bounded`, ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
     """
 
     feature_norm: float
@@ -315,7 +315,7 @@ def no_clipping_ratios(
     target : array_like, shape (p,)
         θ, such as the true parameter of the model.
     step_size, steps, label_noise_std
-        η, T and σ.
+        Step size η, number T of steps and standard deviation σ of the label noise.
 
     Source
     ------

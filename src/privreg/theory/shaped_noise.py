@@ -82,7 +82,7 @@ def sgd_risk(
     label_noise_std : float
         Standard deviation σ_ζ of the label noise; may be 0.
     step_size, sample_size : float and int
-        η and N.
+        Step size η and number N of steps.
 
     Source
     ------
@@ -125,7 +125,7 @@ def private_risk(
     eigenvalues, step_size, sample_size
         As in `sgd_risk`.
     covariance : array_like, shape (d,)
-        Diagonal Σ_ii in the eigenbasis, at least 0; off-diagonal entries of Σ have no effect.
+        Diagonal Σ_ii of the noise shape Σ in the eigenbasis, at least 0; the rest has no effect.
     noise_std : float
         σ, the noise multiplier times the clipping norm; may be 0.
     decoder : array_like, shape (steps,), optional
@@ -195,8 +195,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
-    The sum of positive terms is built up by doubling, in O(log N) operations. A closed form would
-    lose digits for small Nηλ.
+    Positive terms are summed by doubling, in O(log N); a closed form loses digits for small Nηλ.
 
     Parameters
     ----------
@@ -237,8 +236,7 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     shrinkage, sample_size
         As in `tree_factor`.
     decoder : array_like, shape (steps,)
-        At least N - 1 coefficients β, as from `privreg.noise.toeplitz`; 1, 0, 0, ... gives
-        `independent_factor`.
+        At least N - 1 coefficients β of `noise.toeplitz`; 1, 0, 0, ... gives `independent_factor`.
 
     Source
     ------
@@ -419,11 +417,11 @@ def identity_bound(
     decay : Decay
         Eigenvalues of the features' covariance; D is their `effective_dimension`.
     sample_size : float
-        N.
+        Number N of samples.
     step_size : array_like, shape (...)
         η; may be empty.
     noise_multiplier : float
-        τ; 0 gives the bound without privacy.
+        τ, for noise of shape Σ; 0 gives the bound without privacy.
 
     Source
     ------
@@ -435,7 +433,7 @@ def identity_bound(
 def designed_bound(
     decay: Decay, *, sample_size: float, step_size: ArrayLike, noise_multiplier: float
 ) -> BoundParts:
-    r"""Risk bound for Σ = H + I/(Nη), the population version of the public-data design.
+    r"""Risk bound for noise shape Σ = H + I/(Nη), the public-data design at the true covariance H.
 
     .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
@@ -443,7 +441,7 @@ def designed_bound(
 
     Source
     ------
-    anon2024, Corollary 4.5 with its penalty at M/(Nη). D³ comes from ψ⁴ in equation (B.16).
+    anon2024, Corollary 4.5 with penalty M/(Nη), M public rows. D³ comes from ψ⁴ in equation (B.16).
     """
     return _bound(decay, sample_size, step_size, noise_multiplier, designed=True)
 
@@ -459,10 +457,10 @@ def general_bound(
     clip_norm: float,
     label_noise_std: float,
 ) -> BoundParts:
-    r"""Risk bound for any Σ with the eigenvectors of H, minimised over the cutoff k ≥ 1.
+    r"""Risk bound for any noise shape Σ with the eigenvectors of H, at the best cutoff k ≥ 1.
 
     For features of scale σ_z = 1, let Λ = k/N + Nη² Σ_{i>k} λ_i², Q = I_{0:k} + NηH_{k:∞},
-    R = H_{0:k}^{-1} + N²η²H_{k:∞} and Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ. The bound is
+    R = H_{0:k}^{-1} + N²η²H_{k:∞} and Ḡ = η tr(HΣ) Q + (ψ² + ψ⁴ + 1)Σ; 0:k means the first k.
 
     .. math::
         \frac{\|w^*\|^2_{H_{0:k}^{-1}}}{\eta^2N^2} + \|w^*\|^2_{H_{k:\infty}}

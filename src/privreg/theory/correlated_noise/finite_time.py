@@ -72,7 +72,8 @@ def error_curve(
         + \eta^2\lambda_j\Big(\sum_i\lambda_is_i(t)+\zeta^2\Big) + \eta^2\sigma^2c_j(t),\qquad
         c_j(t) = \sum_{\tau,k\le t}\beta_\tau\beta_k(1-\eta\lambda_j)^{|\tau-k|}
 
-    with :math:`c_j(t) = c_j(t-1) + \beta_t^2 + 2\beta_tp_j(t)` and
+    where s_j is the mean squared error along eigenvector j, σ and ζ are the standard deviations of
+    private and label noise, :math:`c_j(t) = c_j(t-1) + \beta_t^2 + 2\beta_tp_j(t)` and
     :math:`p_j(t) = (1-\eta\lambda_j)(p_j(t-1)+\beta_{t-1})`.
 
     Parameters
@@ -82,10 +83,9 @@ def error_curve(
     step_size : float
         η. If η is unstable, errors grow; η is refused if they overflow.
     coefficients : array_like, shape (at most steps,)
-        Decoder β from `privreg.noise.toeplitz`. Missing coefficients, and those below 1e-280 of the
-        largest, count as 0.
+        Decoder β of `noise.toeplitz`. Entries missing or below 1e-280 of the largest count as 0.
     steps : int
-        T.
+        Number T of steps.
     initial_error : array_like, shape (d,), optional
         θ_0 - θ* in the eigenbasis; 0 by default.
 
@@ -128,21 +128,21 @@ def tune_step_size(
 ) -> TunedRun:
     """Find the step size with the least excess risk of the last iterate.
 
-    A geometric grid runs from a thousandth of 1/(λ_d steps) to the stability limit. Golden section
-    between the neighbours of the best point refines it to 0.1 %. If the smallest step is the best,
-    as under heavy noise, smaller steps are tried until the risk equals the risk of the start.
+    A geometric grid runs from 0.001/(λ_d steps), λ_d the least λ, to the stability limit. Golden
+    section between the neighbours of the best point refines the step size to 0.1 %. If the smallest
+    is the best, as under heavy noise, smaller ones are tried until the risk equals the start's.
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance.
     steps : int
-        T.
+        Number of steps.
     correlations : callable
         `independent_noise`, or the result of `damped_noise`.
     noise_multiplier, clip_norm, label_noise_std : float
-        Standard deviation of the noise divided by its sensitivity, 1/√(2ρ); largest change of a
-        gradient by one record; and standard deviation of the label noise. Each may be 0.
+        Noise's standard deviation divided by the sensitivity, 1/√(2ρ) for ρ-zCDP; largest change of
+        a gradient by one record; and standard deviation of the label noise. Each may be 0.
     initial_error : array_like, shape (d,)
         θ_0 - θ* in the eigenbasis.
 
@@ -206,7 +206,7 @@ def independent_noise(steps: int, step_size: float) -> Correlation:
 
 
 def damped_noise(damping_rate: float) -> Correlations:
-    r"""Correlation of ν-FTRL with :math:`\nu=\min(1,\eta\,r)` as a function of steps and step size.
+    """Function that maps steps and step size η to the `Correlation` of ν-FTRL, ν = min(1, ηr).
 
     Parameters
     ----------

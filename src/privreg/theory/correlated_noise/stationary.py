@@ -56,7 +56,7 @@ class StationaryNoise:
     squared_sensitivity : float
         γ² in the limit of many steps, more than 0; may be `inf`.
     power : callable
-        Even function ω → |B(ω)|², the power of β at frequency ω; it maps arrays to arrays.
+        Even function ω → |B(ω)|², the power of the decoder β at frequency ω; maps arrays to arrays.
     variance_law : callable
         Function c, called by `relative_variance`.
 
@@ -151,27 +151,26 @@ def stationary_error(
         s_j = \frac{\eta\,(\lambda_jq+\zeta^2\lambda_j+\sigma^2c_j)}{2\lambda_j(1-\eta\lambda_j)},
         \qquad c_j = c(\eta\lambda_j)
 
-    where s_j is the squared error along eigenvector j, :math:`q=\sum_j\lambda_js_j` and F = q/2.
+    with s_j the squared error along eigenvector j; :math:`q=\sum_j\lambda_js_j` is twice the risk.
 
     Parameters
     ----------
     eigenvalues : array_like, shape (d,)
         Eigenvalues λ of the covariance.
     step_size : float
-        η, with every ηλ at least 1e-20.
+        Step size η, with every ηλ at least 1e-20.
     noise : StationaryNoise
         Correlation of the noise; c is its `relative_variance`.
     gradient_noise_std : float
-        Standard deviation σ of each coordinate of the white noise w; may be 0 or `inf`. For a
-        budget use `calibrated_noise_std`.
+        Standard deviation σ of white noise w, 0 to `inf`; for a budget use `calibrated_noise_std`.
     label_noise_std : float
-        ζ; may be 0.
+        Standard deviation ζ of the label noise; may be 0.
 
     Notes
     -----
-    For the error's second moments S, Gaussian features satisfy :math:`\mathbb E[xx^\top Sxx^\top]
-    = 2HSH + \mathrm{tr}(HS)H`. Noise correlated with the iterate enters only through its
-    conditional mean, which follows the averaged dynamics. The formula is the fixed point of
+    For x ~ N(0, H) and second moments S of the error, :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH +
+    \mathrm{tr}(HS)H`. Noise correlated with the iterate enters only through the iterate's mean
+    given the noise, which follows the averaged dynamics. The formula is the fixed point of
 
     .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
         + \eta^2\lambda_j(q+\zeta^2) + \eta^2\sigma^2c_j.
@@ -234,7 +233,7 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
     Parameters
     ----------
     squared_sensitivity : float
-        γ² of the encoder, which is the inverse of the Toeplitz matrix of β; may be `inf`.
+        γ² of the encoder, the inverse of the decoder's Toeplitz matrix; may be `inf`.
     clip_norm : float
         Clipping norm G.
     budget : Budget
@@ -268,7 +267,7 @@ def stationary_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, from 1e-20 to 1. All three arrays may be empty.
+        Step size η, from 1e-20 to 1. All three arrays may be empty.
     noise : StationaryNoise
         Correlation of the noise.
     gradient_noise_std : array_like, shape (...)
@@ -299,7 +298,7 @@ def least_private_excess_risk(
     Parameters
     ----------
     step_size : array_like, shape (...)
-        η, at least 1e-20 and at most 1; may be empty.
+        Step size η, at least 1e-20 and at most 1; may be empty.
     noise_multiplier, clip_norm : float
         z = :math:`1/\sqrt{2\rho}`, the noise's standard deviation divided by the sensitivity γG of
         the whole release; and G, the largest change of a gradient by one record. Both may be 0.
@@ -323,7 +322,7 @@ def optimal_risk_ratio(step_size: ArrayLike) -> FloatArray:
     .. math:: \eta(2-\eta)\Big(\frac2\pi K(1-\eta)\Big)^2
 
     The ratio is in (0, 1] and increases from about :math:`2\eta\log^2(8/\eta)/\pi^2` at small steps
-    to 1 at η = 1. At η = 1, the next step cancels a step's noise even if noise is independent.
+    to 1 at η = 1. At η = 1, each step erases all earlier noise, even if the noise is independent.
 
     Examples
     --------
@@ -347,9 +346,9 @@ def regression_response(
     Parameters
     ----------
     frequency : array_like, shape (...)
-        ω; may be empty.
+        Frequency ω; may be empty.
     eigenvalues : array_like, shape (d,)
-        λ.
+        Eigenvalues λ of the covariance.
     step_size : float
         η, with every ηλ at least 1e-20 and at most 1.
 
@@ -371,7 +370,7 @@ def squared_distance(frequency: ArrayLike, rate: ArrayLike) -> FloatArray:
 
 
 def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
-    r"""Integral of the inverse modulus, a complete elliptic integral; `inf` at b = 0.
+    r"""Integral of an inverse distance, a complete elliptic integral K(modulus); `inf` at b = 0.
 
     .. math:: \int_{-\pi}^{\pi}\frac{d\omega}{|1-b-e^{i\omega}|} = 4K(1-b),\qquad b\in[0,1]
 
@@ -389,7 +388,7 @@ def inverse_distance_integral(rate: ArrayLike) -> FloatArray:
 
 
 def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLike) -> FloatArray:
-    r"""Integral of one modulus divided by the square of another, in closed form.
+    r"""Integral of one distance divided by the square of another, in closed form.
 
     .. math::
         I(a,b) = \int_{-\pi}^{\pi}\frac{|1-a-e^{i\omega}|}{|1-b-e^{i\omega}|^2}\,d\omega
@@ -403,9 +402,9 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
     Notes
     -----
-    Π, the complete elliptic integral of the third kind, is evaluated by Carlson's forms from p, not
-    from 1 - n. For p > 1 it is evaluated through N = 1 - k'²/p, which makes every term positive. At
-    a = 0 the integral is elementary.
+    Π, the complete elliptic integral of the third kind, is evaluated by Carlson's forms. They get p
+    as written above, not as a difference 1 - n. For p > 1, Π is evaluated through its value at N =
+    1 - k'²/p, which makes every term positive. At a = 0 the integral is elementary.
 
     Source
     ------
@@ -443,7 +442,7 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 def frequency_rule(smallest: float, *, nodes_per_panel: int = 20) -> tuple[FloatArray, FloatArray]:
     r"""Quadrature over a period, for even functions with their finest detail at frequency 0.
 
-    The first Gauss-Legendre panel is half as wide as this detail; other edges are geometric to π.
+    The first Gauss-Legendre panel is half as wide as this detail; later edges grow geometrically.
 
     Parameters
     ----------

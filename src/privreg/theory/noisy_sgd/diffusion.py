@@ -64,7 +64,7 @@ ROUNDING = 64 * np.finfo(float).eps
 
 @dataclass(frozen=True, eq=False)
 class RidgeRegression(Immutable):
-    r"""Ridge-regularised least squares in the eigenbasis of the second moment Σ of the features.
+    r"""Ridge regression in the eigenbasis of the second moment Σ: risk P and regularised risk R.
 
     .. math::
         P(x) = \tfrac12\sum_i w_i\lambda_i(x_i-\tilde x_i)^2 + \tfrac12\zeta^2,\qquad
@@ -73,9 +73,9 @@ class RidgeRegression(Immutable):
     Parameters
     ----------
     eigenvalues : array_like, shape (m,)
-        Eigenvalues λ of Σ = E[a aᵀ] (not centred), from 0 to 1e12.
+        Eigenvalues λ of Σ = E[a aᵀ] for features a (not centred), from 0 to 1e12.
     target, initial : array_like, shape (m,)
-        Ground truth and starting point x_0 in the eigenbasis, at most 1e12 in size.
+        Ground truth x̃ and starting point x_0 in the eigenbasis, at most 1e12 in size.
     label_noise_std, ridge : float
         Standard deviation ζ of the label noise, and penalty δ; each is 0 or from 1e-12 to 1e12.
     multiplicities : array_like, shape (m,), optional
@@ -87,7 +87,7 @@ class RidgeRegression(Immutable):
     curvatures : ndarray, shape (m,)
         Eigenvalues of the regularised Hessian, λ + δ.
     minimiser : ndarray, shape (m,)
-        Ridge solution λ x̃ / (λ + δ); equal to the start in directions without curvature.
+        Ridge solution r = λ x̃ / (λ + δ); equal to the start in directions without curvature.
     bias : ndarray, shape (m,)
         Minimiser minus target, computed as -δ x̃ / (λ + δ), without a subtraction.
 
@@ -155,7 +155,7 @@ class RidgeRegression(Immutable):
         return np.where(exponent < EARLY, early, flow)
 
     def risk(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Expected P for coordinates of mean `point` and this `variance`, (..., m) -> (...)."""
+        """Expected P if coordinates have mean `point` and this `variance`, (..., m) -> (...)."""
         centre, width = self._law(point, variance)
         spread = (centre - self.target) ** 2 + width
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
@@ -190,10 +190,10 @@ class HomogenisedSGD(Computed):
     problem : RidgeRegression
         Objective, start and label noise.
     schedule : RateWithIntegral
-        Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral must be
-        exact up to rounding.
+        Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral Γ must
+        be exact up to rounding.
     gradient_noise_std, horizon : float
-        Standard deviation σ of a gradient coordinate's noise, which may be 0; last time T = n/d.
+        Standard deviation σ of a gradient coordinate's noise, at least 0; last time n/d (n steps).
     minimum_panels : int
         Least number of panels; use more for a rate with a bump far shorter than a panel.
 
@@ -387,8 +387,9 @@ def mean_risk(
         + \eta^2\lambda_i\Big(\sum_jw_j\lambda_jq_j + \zeta^2\Big)
         - 2\eta\delta\tilde x_i(1-\eta A_i)\mu_i + \eta^2(\delta^2\tilde x_i^2+\sigma^2)
 
-    where μ is the mean and q the second moment of the error x - x̃. No limit of d is taken. The
-    coordinates of the features are independent with mean 0, variance λ_i and fourth moment βλ_i².
+    where μ is the mean and q the second moment of the error x - x̃, A_i = λ_i + δ, and a plus marks
+    the next step. No limit of large d is taken. The coordinates of the features are independent
+    with mean 0, variance λ_i and fourth moment βλ_i².
 
     Parameters
     ----------
@@ -472,10 +473,7 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
 
 
 class VolterraRisk(NamedTuple):
-    """Mean risks, shape (intervals + 1,), on a grid uniform in the integrated rate.
-
-    `error` is the estimated largest relative error of the risks.
-    """
+    """Mean risks, shape (intervals + 1,), and `error`, their estimated largest relative error."""
 
     time: FloatArray
     risk: FloatArray
@@ -500,8 +498,9 @@ def solve_volterra(
         R_t = R(X^{\rm gf}_{\Gamma(t)}) + \int_0^tG(t,s;A)P_sds + \int_0^tG'(t,s;A)ds
 
     with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
-    :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`. As
-    functions of Γ(t), the integrals are convolutions with γP and σ²γ/2, for any schedule.
+    :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`; X^gf is the
+    `gradient_flow` of the problem, A = Σ + δI, and Φ is `HomogenisedSGD.transition`. As functions
+    of Γ(t), the integrals are convolutions with γP and σ²γ/2, for any schedule.
 
     Parameters
     ----------
@@ -512,8 +511,8 @@ def solve_volterra(
     gradient_noise_std, horizon : float
         Standard deviation σ of the gradient noise, and last time; either may be 0.
     intervals : int
-        Number of intervals of the coarsest grid, on which the answer is returned. The grid is
-        halved three times: for a smooth rate the error is of order 8 in the step.
+        Number of intervals of the coarsest grid, uniform in Γ, on which the answer is returned. It
+        is halved three times; for a smooth rate the error is of order 8 in an interval's width.
     rtol : float
         Relative error in (0, 1) above which a warning is given. The error is estimated by the last
         extrapolation, or by the last halving if errors are not of order 2.

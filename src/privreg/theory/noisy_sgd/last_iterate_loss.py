@@ -42,7 +42,7 @@ def fixed_order_divergence(
     ridge: float,
     order: float,
 ) -> FloatArray:
-    r"""Divergence of the last iterate if the record at one position is replaced.
+    r"""Divergence of the last iterate, of law N(m_k, V_k), if one position's record is replaced.
 
     .. math::
         m_{k+1} = C_km_k + \eta_kb_ka_k,\qquad V_{k+1} = C_kV_kC_k^\top + \eta_k^2\sigma^2I,\qquad
@@ -54,8 +54,7 @@ def fixed_order_divergence(
     Parameters
     ----------
     features, labels : array_like, shapes (n, d) and (n,)
-        Features and labels are in the order of use, one record per step. Records, start and
-        replacements are at most 1e12 in size.
+        Records (a_k, b_k) of step k. Records, start and replacements are at most 1e12 in size.
     initial : array_like, shape (d,)
         Deterministic start.
     positions : array_like of int, shape (p,)
@@ -73,7 +72,7 @@ def fixed_order_divergence(
     -------
     ndarray, shape (r, p, 2)
         D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or an absolute
-        1e-9; less accurate ones are refused. They are 0 for a release before the replaced step, and
+        1e-9; others are refused. They are 0 for a release before the replaced step, and
         `inf` if the mixture covariance is not positive definite.
 
     Guarantee
@@ -139,9 +138,10 @@ def shuffled_hidden_state_loss(
         \frac1{\alpha-1}\ln\Big(\frac{n-k}n
         + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
 
-    with the divergence D of `hidden_state_divergence`. "reconstruction" follows the recursion
-    of the log-Sobolev constant from a deterministic start. "contraction" is the best bound for
-    Gaussian noise and steps that contract by L = 1 - ηλ; it never exceeds "reconstruction".
+    with D(ℓ, m) of `hidden_state_divergence`, for ℓ steps before the differing one and m after it.
+    "reconstruction" follows the recursion of the log-Sobolev constant from a deterministic start.
+    "contraction" is the best bound for Gaussian noise and steps that contract by L = 1 - ηλ; it
+    never exceeds "reconstruction".
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class ReleaseLoss:
     by_direction : ndarray, shape (2,)
         Loss from the given to the replaced data set, and in the reverse direction.
     positions : ndarray, shape (p,)
-        Times s of the differing step: the number of steps before it, divided by d.
+        Times s of the step with the replaced record: number of steps before it, divided by d.
     divergences : ndarray, shape (2, p)
         Divergence at each position, in both directions.
     """
@@ -129,10 +129,9 @@ def release_loss(
         the records is not private.
     shuffled : bool
         If True, records are visited in random order, and the loss is for the mixture over positions
-        of the differing record. If False, each record keeps its place.
+        of the replaced record. If False, each record keeps its place.
     finest : float, optional
-        Width of the quadrature panels next to position 0 and next to the release times; 1/d by
-        default. It has no effect if records keep their places.
+        Width of quadrature panels at position 0 and at releases, if `shuffled`; 1/d by default.
 
     Guarantee
     ---------
@@ -219,6 +218,9 @@ def last_iterate_divergence(
         e\sim N(0,\eta^2\sigma^2I),\qquad
         V(t;s) = \Phi V(s^+)\Phi + V(t) - \Phi V(s)\Phi,\quad \Phi=\Phi(t,s)
 
+    The differing step, at time s and of size η, uses the record (a, b). The covariance is V(s)
+    before this step, V(s⁺) after it and V(t; s) at the release. Φ and V(t) belong to `law`.
+
     Parameters
     ----------
     law : HomogenisedSGD
@@ -263,12 +265,12 @@ def average_divergence(
 ) -> float:
     r"""Divergence between the averages of J iterates of two runs that differ in one record.
 
-    Parameters, range and the value `inf` are as for `last_iterate_divergence`, with `times`
+    Parameters, their ranges and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
-    With "exact", an iterate before the differing step has the covariance
-    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)` with a later iterate. With "paper", the C is missing,
-    as printed, and the direction is reversed.
+    With "exact", the iterate at a time t_r after the differing step has the covariance
+    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)` with the iterate at a time t_j before it. With
+    "paper", the C of `last_iterate_divergence` is missing, as printed; the direction is reversed.
 
     Source
     ------
@@ -293,18 +295,18 @@ def iterates_divergence(
 ) -> float:
     r"""Divergence between the joint laws of J iterates of two runs that differ in one record.
 
-    Parameters, range and the value `inf` are as for `last_iterate_divergence`, with `times`
+    Parameters, their ranges and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
     By the Markov property only the last iterate Y before the differing step and the first iterate Z
-    after it matter. "exact" uses both. Y has the same law in both runs, and Z is Z_1 or Z_2:
+    after it matter. "exact" uses both. Both runs share Y's law. Z is Z_1 in run 1, Z_2 in run 2:
 
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
 
-    This is a Gaussian integral over the two residuals, since these are linear in Y. D is at least
-    the divergence of Z alone. With "paper", Y is dropped (the paper's claim that only the suffix
-    counts), and the direction is reversed.
+    This is a Gaussian integral over the residuals of the two records, which are linear in Y. D is
+    at least the divergence of Z alone. "paper" drops Y, since the paper claims that only the suffix
+    (the iterates after the step) counts, and reverses the direction.
 
     Source
     ------

@@ -91,17 +91,17 @@ class PairSearch(Computed):
     def divergences(
         self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
     ) -> FloatArray:
-        """D(i ‖ j) of averaged iterates, (..., n, n), accurate to a relative 1e-6 or absolute 1e-9.
+        """Divergence D(i ‖ j) of the average of iterates for each ordered pair, shape (..., n, n).
 
-        D is `inf` if the mixture covariance of the pair is not positive definite, or if double
-        precision cannot decide this.
+        D is accurate to a relative 1e-6 or an absolute 1e-9. It is `inf` if the mixture covariance
+        of the pair is not positive definite, or if double precision cannot decide this.
 
         Parameters
         ----------
         times : array_like, shape (J,)
             Ascending times of the iterates to average; a single time for the last iterate.
         position : array_like, shape (...)
-            Time of the differing step.
+            Time of the step that uses record i or j.
         order : array_like, shape (...)
             Rényi order, more than 1 and at most 1e12; it broadcasts with `position`.
         variant : {"exact", "paper"}
@@ -216,14 +216,14 @@ def candidate_records(
 def pair_gradient_gap(
     features: ArrayLike, labels: ArrayLike, reference: ArrayLike, *, ridge: ArrayLike = 0.0
 ) -> FloatArray:
-    r"""Proxy for the loss of each ordered pair (i, j), (..., n, n): the gap between two gradients.
+    r"""Norm of each ordered pair's gradient difference, a proxy for its loss, shape (..., n, n).
 
     .. math::
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
-    Let z be the mean of the iterate at the differing step, and η the step size. With δ = 0, η times
-    the proxy is the true gap between the means, which does not depend on δ. The paper takes the
-    vector of ones for z, and keeps δ. With δ > 0, the norm depends on the order of the pair.
+    Let z be the mean of the iterate before the step that uses record i or j, and η the step size.
+    The distance of the means after this step is η times the proxy at δ = 0, whatever the penalty.
+    The paper takes the vector of ones for z, and keeps δ. At δ > 0, the order of the pair matters.
 
     Parameters
     ----------

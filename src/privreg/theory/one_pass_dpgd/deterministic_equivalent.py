@@ -88,7 +88,7 @@ def solve(
     spectrum : Spectrum
         Eigenvalues of the covariance; the paper's results need a mean of 1.
     schedule : Schedule
-        Learning rate with amplitude of shape (...). It must not rise under private noise.
+        Learning rate with amplitude of shape (...). The rate must not rise under private noise.
     aspect_ratio, zcdp_root : array_like, shape (...)
         gamma = d / n; and rho, for an output that is rho^2/2-zCDP (`inf` adds no noise).
     clip_constant : array_like, shape (...)
@@ -208,7 +208,8 @@ def sandwich(
     .. math:: \dot R = -2 a\,\tilde\eta\,\mu_c(R)\,R
         + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
 
-    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper bound.
+    with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper bound. Here
+    mu_c is `descent_factor`, nu_c is `variance_factor`, and ρ²σ̃² = -dη̃²/dt is the private noise.
 
     Parameters
     ----------

@@ -36,13 +36,14 @@ from privreg.theory.one_pass_dpgd.deterministic_equivalent import (
 
 
 def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> FloatArray:
-    r"""Least risk divided by gamma, as gamma goes to zero at fixed privacy, for isotropic data.
+    r"""Least risk divided by gamma = d/n, as gamma goes to 0 at fixed privacy, for isotropic data.
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
-    Harmonic schedules with numerator 1 / mu_c(0) attain the limit as their offset goes to zero; no
-    schedule does better. Without clipping the limit is zeta^2 / 2, as for ordinary least squares.
-    As c goes to 0 it tends to pi zeta^2 / 4, as if only the signs of residuals were used.
+    with mu_c of `descent_factor` and nu_c of `variance_factor`. Harmonic schedules with numerator
+    1 / mu_c(0) attain the limit as their offset goes to zero; no schedule does better. Without
+    clipping the limit is zeta^2 / 2, as for ordinary least squares. As c goes to 0 the limit tends
+    to pi zeta^2 / 4, as if only the signs of residuals were used.
 
     Parameters
     ----------
@@ -64,8 +65,8 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    Harmonic schedules with numerator 3/(2 mu_c(0)) attain the limit as their offset goes to zero;
-    no schedule does better.
+    with mu_c of `descent_factor`, gamma = d / n and rho^2/2-zCDP. Harmonic schedules with numerator
+    3/(2 mu_c(0)) attain the limit as their offset goes to zero; no schedule does better.
 
     Parameters
     ----------
@@ -119,7 +120,7 @@ def least_risk(
 
 @dataclass(frozen=True)
 class OptimalExponent:
-    r"""Scaling of the optimally tuned risk, :math:`\mathcal R \asymp \gamma^h`.
+    r"""Scaling :math:`\mathcal R \asymp \gamma^h` of the optimally tuned risk, with gamma = d / n.
 
     Attributes
     ----------
@@ -128,11 +129,11 @@ class OptimalExponent:
     learning_rate : float
         Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Case (bullet) of the theorem. In cases 1 and 2, the schedule limits the memory of private
-        noise; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
+        Case (bullet) of the theorem. In cases 1 and 2, the schedule limits how long private noise
+        persists; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
     logarithm : bool
-        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. This is so if
-        phi (alpha + 1) = 2 and privacy lowers h.
+        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power: if privacy lowers h
+        and phi (alpha + 1) = 2, with phi and alpha of `optimal_exponent`.
     """
 
     risk: float
@@ -275,14 +276,14 @@ def private_bound(
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
         \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
 
-    The proof uses the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)`. If the
-    squared error is at most 1/40, the attacks sum to at least :math:`\zeta^2 d / 2` on average over
-    the prior. Privacy keeps this sum below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
+    The proof uses the tracing attack :math:`A_i = z_i x_i^\top(\hat\theta - \theta^*)` with label
+    noise z_i. If the squared error is at most 1/40, the sum of all A_i is at least ζ²d/2 on average
+    over a prior. Privacy keeps this sum below :math:`n\sqrt{e^{\rho^2} - 1}\,\sqrt{2\zeta^2 R}`.
 
     Parameters
     ----------
     aspect_ratio, zcdp_root : array_like, shape (...)
-        gamma and rho.
+        gamma = d / n, and rho.
     label_noise_std, smallest : float
         Standard deviation zeta of the label noise, and smallest eigenvalue.
 
@@ -311,7 +312,7 @@ def statistical_bound(
     Parameters
     ----------
     aspect_ratio : array_like, shape (...)
-        gamma, in (0, 1).
+        gamma = d / n, in (0, 1).
     label_noise_std, largest : float
         Standard deviation zeta of the label noise, and largest eigenvalue.
 

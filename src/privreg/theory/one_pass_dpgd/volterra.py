@@ -67,7 +67,8 @@ class Kernels:
         \mathcal J(x) = \frac1d\sum_i \lambda_i e^{-2\lambda_i x},\quad
         m(x) = \frac1d\sum_i e^{-2\lambda_i x}
 
-    These are `signal`, `sampling`, `private` and `mass`. Derivatives: m' = -2 J and J' = -2 K.
+    These are `signal`, `sampling`, `private` and `mass`; m' = -2 J and J' = -2 K. Mode i has
+    eigenvalue λ_i and the initial error D_i(0), the `signal` of `deterministic_equivalent.solve`.
 
     Source
     ------
@@ -87,7 +88,7 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
         = (1-\phi)\, C^{\phi-1} \frac{\gamma(k, 2Cx)}{(2x)^k}, \qquad k = q + 1 - \phi,\
         C = \tfrac{2-\phi}{1-\phi}
 
-    where γ(k, ·) is the lower incomplete gamma function.
+    where p ∝ λ^-φ is the density of λ on [0, C], and γ(k, ·) the lower incomplete gamma function.
 
     Parameters
     ----------
@@ -146,7 +147,7 @@ def solve(
     kernels : Kernels
         Kernels of the spectrum.
     schedule : Schedule
-        Learning rate with one amplitude. It must not rise under private noise.
+        Learning rate with one amplitude. The rate must not rise under private noise.
     times : array_like, shape (times,)
         Grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
@@ -236,15 +237,15 @@ def risk_path(
         + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
         \qquad \mathcal P = R + \tfrac12\zeta^2
 
-    The Euler-Maruyama method has strong order 1/2 and weak order 1. The risk, shape (times,),
-    excludes the noise that is added to the output only.
+    with the rate, factors and noise of `deterministic_equivalent`. The Euler-Maruyama method has
+    strong order 1/2 and weak order 1. The risk, shape (times,), excludes the output noise.
 
     Parameters
     ----------
     model : LinearModel
         Covariance, target and label noise; the path starts from zero.
     schedule : Schedule
-        Learning rate with one amplitude. It must not rise under private noise.
+        Learning rate with one amplitude. The rate must not rise under private noise.
     rng : Generator
         Source of one Gaussian per coordinate and step, for the independent B and B' together.
     sample_size, zcdp_root, clip_constant : int, float and float
@@ -258,8 +259,7 @@ def risk_path(
 
     Source
     ------
-    bombari2025, equations (4.14) and (C.1), whose drift has a spurious factor 2: it disagrees with
-    the paper's equations (C.9) and (4.7).
+    bombari2025, equations (4.14) and (C.1); by (C.9) and (4.7), their drift's factor 2 is spurious.
     """
     require_choice("form", form, DRIFTS)
     sizes = sample_size, sample_size if steps is None else steps
