@@ -137,7 +137,7 @@ print(model.fit(flats, rent, groups=landlord).summary())
 #
 # scikit-learn ships the age, body mass index, mean blood pressure and disease progression of 442
 # patients with diabetes. Its documentation gives 25 to 346 as the range of the progression. The
-# other bounds come from physiology. So few rows need a large budget. In 30 fits at ε = 1, all
+# other bounds come from physiology. A small table needs a large budget. In 30 fits at ε = 1, all
 # intervals were infinite. In 30 fits at ε = 8, a weak guarantee, the intervals of the slopes of
 # body mass index and blood pressure always excluded 0.
 

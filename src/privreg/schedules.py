@@ -132,7 +132,7 @@ class Harmonic(Immutable):
 
 
 class RateWithIntegral(Protocol):
-    """Scaled rate γ(t) = d η_k and its integral, where step k = t d for d features has size η_k."""
+    """Scaled rate γ(t) = d η_k and its integral, for d features and size η_k of step k = t d."""
 
     def rate(self, time: ArrayLike) -> FloatArray:
         """γ(t), elementwise, at times of at least 0."""

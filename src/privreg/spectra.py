@@ -92,7 +92,7 @@ def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> Fl
 
 
 def power_law_edge(exponent: float) -> float:
-    r"""Largest eigenvalue :math:`C_\phi = (2-\phi)/(1-\phi)`, which makes the mean 1 (φ < 1)."""
+    r"""End :math:`C_\phi = (2-\phi)/(1-\phi)` of the density ∝ λ^-φ on (0, C_φ] of mean 1."""
     require_number("exponent", exponent, below=1)
     return (2 - exponent) / (1 - exponent)
 

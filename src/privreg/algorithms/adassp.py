@@ -284,7 +284,7 @@ def _fit(
         eigenvalue_shift = float(np.sqrt(-2 * np.log(ridge_failure)))
     sums = samples if isinstance(samples, ClippedSums) else clipped_sums(samples, bounds=bounds)
     if sums.bounds != bounds:
-        raise ValueError(f"bounds must be the bounds {sums.bounds} of the sums, got {bounds}")
+        raise ValueError(f"bounds must be those of the clipped sums, {sums.bounds}, got {bounds}")
     limits = sensitivities(sums.bounds, neighbours=neighbours)
     gram, moment = sums.gram, sums.moment
     p = len(moment)

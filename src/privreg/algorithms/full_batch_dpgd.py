@@ -58,7 +58,7 @@ PILOT_ROWS = 1 << 16
 
 @dataclass(frozen=True, eq=False, init=False)
 class ScreenedSamples(Immutable):
-    """Sums over rows that are not clipped near a path of iterates, and a chunk of the other rows.
+    """Sums over rows that are not clipped near a path of iterates; `kept` has all other rows.
 
     Only `screen` makes instances. `centres` (points, p) holds the path, a point per step; the last
     point stands for all later steps. `gram` (p, p) and `moment` (p,) are Σ x xᵀ and Σ x y over rows

@@ -308,7 +308,7 @@ def with_start_of(
 ) -> LeastSquaresSettings:
     """Settings with the start of a Huber fit; the other shares keep their default proportions.
 
-    The shares of A₁ and A₂ are doubled, at most twice, while noise is too large at every length R₁.
+    `curvature_share` and `long_share` are doubled, at most twice, while noise hides A₁ at any R₁.
     """
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())

@@ -119,7 +119,7 @@ def is_complete(name: str, directory: str | Path) -> bool:
 
 
 def files_of(name: str) -> tuple[str, ...]:
-    """Paths of a data set's files, relative to the local folder."""
+    """Paths of a data set's files, relative to the folder that holds the data."""
     return tuple(file.path for file in _source(name).files)
 
 

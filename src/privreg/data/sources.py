@@ -204,7 +204,7 @@ def extract(archive: bytes) -> bytes:
             return member.read()
     except (KeyError, tarfile.TarError, EOFError, OSError) as error:
         raise DataError(
-            f"{HOUSING_NAME}: no readable {HOUSING_MEMBER}, expected it inside"
+            f"{HOUSING_NAME}: no readable {HOUSING_MEMBER}, expected in the archive"
         ) from error
 
 

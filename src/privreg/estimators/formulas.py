@@ -117,7 +117,7 @@ class _Reader(dict[Any, Range]):
             return 0.0, 1.0
         column = self.column(key)
         if not isinstance(column, Numbers):
-            raise _refused("numeric columns, or C(name) for categories", f"the categories {key!r}")
+            raise _refused("numeric columns, or C(name) for categories", f"categories: {key!r}")
         return column.low, column.high
 
     def column(self, name: str) -> Any:

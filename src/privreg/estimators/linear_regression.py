@@ -574,8 +574,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         if not isinstance(self.budget, Budget if self.epsilon is None else type(None)):
             raise ValueError(
-                "budget or epsilon must be given, but not both, such as Budget.approximate(1.0, "
-                f"1e-6), got budget={short(self.budget)} and epsilon={short(self.epsilon)}"
+                "either a budget, such as Budget.approximate(1.0, 1e-6), or epsilon must be given, "
+                f"got budget={short(self.budget)} and epsilon={short(self.epsilon)}"
             )
         # A budget for which noise can be drawn, whatever its source.
         require_scale("budget: rho", self._budget().rho)

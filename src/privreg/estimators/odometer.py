@@ -91,7 +91,7 @@ class Odometer(OneProcess):
     .. math:: \rho = \sum_i \rho_i, \qquad \mu^2 = \sum_i \mu_i^2
 
     `PrivateLinearRegression(..., odometer=odometer)` counts its fits and its clones' fits before
-    noise is drawn. A copy is the odometer itself; an unpickled odometer refuses every fit.
+    noise is drawn. Copying returns the same object; an unpickled odometer refuses every fit.
 
     Parameters
     ----------

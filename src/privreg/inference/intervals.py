@@ -164,7 +164,7 @@ def interval_quality(
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
-    The m replicates' bias b_j about the minimiser θ̂ and covariance C_j enter `t_interval_coverage`.
+    Of the m replicates, the bias b_j from θ̂ and the covariance C_j enter `t_interval_coverage`.
 
     Parameters
     ----------

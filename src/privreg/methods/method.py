@@ -294,7 +294,7 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """Predict for several misfits at the cost of one: the steps of a run are the same for all.
+        """Predict for several values of `Problem.misfit` at the cost of one: runs take equal steps.
 
         A run whose numbers are not finite is reported as diverged.
         """
@@ -316,14 +316,14 @@ class Method(ABC):
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> Iterable[Candidates[Self]]:
-        """Define the searches for the best settings, one for each name in `searched`.
+        """Return a search for the best settings for each name in `searched`.
 
         If `intervals` is true, the fit must release the values that its intervals need.
         """
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """Names under which a plan lists the `candidates`."""
+        """Names of the searches, under which a plan lists their results."""
         return (cls.name,)
 
     @classmethod

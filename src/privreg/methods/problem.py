@@ -373,7 +373,7 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """Copy of the prediction with a regime and its reason, a theorem or an expansion."""
+        """Copy of the prediction with this regime, and the theorem or expansion behind it."""
         return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:

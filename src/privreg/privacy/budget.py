@@ -135,8 +135,8 @@ def one_pass_zcdp_root(step_sizes: ArrayLike, noise_multipliers: ArrayLike) -> F
     .. math:: \rho = \max_k \; \eta_k \Big/ \Big(\sum_{j \ge k} \sigma_j^2\Big)^{1/2}
 
     Step sizes η_k and noise multipliers σ_k run along the last axis. Step k adds noise of standard
-    deviation 2 C σ_k to each coordinate; C is the clipping norm. The step taken on a sample may be
-    smaller than η_k. ρ is infinite if some step and all later steps add no noise.
+    deviation 2 C σ_k to each coordinate; C is the clipping norm. A sample's step may be shortened
+    below η_k without effect on ρ. ρ is infinite if some step and all later steps add no noise.
 
     Guarantee
     ---------
@@ -321,7 +321,7 @@ def _checked_delta(delta: float) -> float:
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, rounded down by at most 1e-12 of ρ.
 
-    Inverse of `gaussian_epsilon`, for values ε that this function takes and δ at least 1e-100.
+    Inverse of `gaussian_epsilon`, for each ε that is one of its values and δ at least 1e-100.
 
     Guarantee
     ---------

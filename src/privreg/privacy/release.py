@@ -87,7 +87,7 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class Ongoing(Uncopied):
-    """Noise stream that the mechanisms of one run share, from the second mechanism on.
+    """Noise stream of a run, given to every mechanism after the run's first one.
 
     Guarantee
     ---------

@@ -152,7 +152,7 @@ def private_risk(
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""Factor V of tree noise in the risk, between 0 and about N² log₂ N; O(log N) operations.
+    r"""Factor V of tree noise in the risk, from 0 to about N²/2, in O(log N) operations.
 
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda

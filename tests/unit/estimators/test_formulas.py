@@ -166,7 +166,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
         ("rent ~ I(2)", "columns' bounds, got 'I"),
         ("rent ~ I(size**x)", "powers from 1 to 12"),
         ("rent ~ I(size > 3)", r"got 'size > 3'"),
-        ("rent ~ I(city * 2)", "numeric columns, .*, got the categories 'city'"),
+        ("rent ~ I(city * 2)", "numeric columns, .*, got categories: 'city'"),
         ("rent ~ .", "formulaic's form"),
         ("rent ~ 1", "at least one feature"),
         ("rent ~ rent", "one label on the left, from a column that is not a feature"),

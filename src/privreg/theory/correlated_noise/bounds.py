@@ -241,8 +241,8 @@ class ConvexBound:
 class SectorProgram:
     r"""Convex program that bounds the excess risk for one step size and any correlation.
 
-    Over the multiplier Λ that determines ψ, it minimises, for gradients of norm at most G and zCDP
-    budget ρ,
+    For gradients of norm at most G and zCDP budget ρ, it minimises the following bound over the
+    multiplier Λ. ψ is a function of Λ.
 
     .. math:: \frac{Ld}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega

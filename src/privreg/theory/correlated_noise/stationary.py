@@ -111,7 +111,7 @@ class StationaryNoise:
 
         Source
         ------
-        choquettechoo2024, Section C.5 (bounds only; the closed form of c is exact).
+        choquettechoo2024, Section C.5, has bounds only; the closed form of c is exact.
         """
         nu = float(damping)
         return cls(

@@ -268,9 +268,9 @@ def average_divergence(
     Parameters, their ranges and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
-    With "exact", the iterate at a time t_r after the differing step has the covariance
-    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)` with the iterate at a time t_j before it. With
-    "paper", the C of `last_iterate_divergence` is missing, as printed; the direction is reversed.
+    With "exact", iterates at times t_j < s < t_r, with s of the differing step, have the covariance
+    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper", the C of `last_iterate_divergence` is
+    missing, as printed, and the divergence is that of the second law from the first.
 
     Source
     ------

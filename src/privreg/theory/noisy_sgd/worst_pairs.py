@@ -38,7 +38,7 @@ _STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
 
 
 class WorstPair(NamedTuple):
-    """Largest divergence D(first ‖ second) over ordered pairs, and the indices of this pair."""
+    """Largest divergence D(first ‖ second) over ordered pairs of records, and its indices."""
 
     divergence: float
     first: int

@@ -42,7 +42,7 @@ class Best:
     Attributes
     ----------
     schedule, final_risk
-        Schedule with one amplitude, and the excess risk of its private output.
+        Schedule whose amplitude is a number, and the excess risk of its private output.
     at_bound : bool
         True if the amplitude is at an end of the search range, such as the cap 2 / gamma.
     """

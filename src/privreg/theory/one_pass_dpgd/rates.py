@@ -132,8 +132,8 @@ class OptimalExponent:
         Case (bullet) of the theorem. In cases 1 and 2, the schedule limits how long private noise
         persists; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
     logarithm : bool
-        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power: if privacy lowers h
-        and phi (alpha + 1) = 2, with phi and alpha of `optimal_exponent`.
+        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. It has this factor if
+        phi (alpha + 1) = 2 (see `optimal_exponent`) and privacy lowers h.
     """
 
     risk: float
@@ -256,8 +256,8 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)), with the powers of
-    `optimal_exponent`.
+    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)), with b, phi
+    and psi of `optimal_exponent`.
 
     Source
     ------
@@ -271,7 +271,7 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
 def private_bound(
     *, aspect_ratio: ArrayLike, zcdp_root: ArrayLike, label_noise_std: float, smallest: float = 1.0
 ) -> FloatArray:
-    r"""Lower bound on rho^2/2-zCDP estimators' worst excess risk over targets in the unit ball.
+    r"""Lower bound on any rho^2/2-zCDP estimator's largest risk R over targets in the unit ball.
 
     .. math:: \min\Big(\frac{\lambda_{\min}}{80},\;
         \frac{\zeta^2}{8}\,\frac{\gamma^2}{e^{\rho^2} - 1}\Big)
