@@ -760,10 +760,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.report import explained
 
         check_is_fitted(self)
-        if self.weight_bound_ is None and (found := explained(self._fitted)[1]) >= 0:
+        # Sums over a person's rows would count the signal once for each row.
+        alone = self.privacy_.unit == "row" and self.weight_bound_ is None
+        if alone and (found := explained(self._fitted)[1]) >= 0:
             return found
-        why = "if noise hides no feature; `private_score` releases R² at a further cost"
-        raise AttributeError(f"rsquared is released by unweighted least squares {why}")
+        needed = "unweighted least squares of single rows, in which noise hides no feature"
+        raise AttributeError(f"rsquared needs {needed}; `private_score` releases R² at a cost")
 
     def confidence_intervals(
         self, level: float = 0.95, target: Target = "population"
@@ -893,8 +895,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         relation = privacy.budget.neighbours
         counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
-        weighs, seen = bound is not None, np.isfinite(intervals.half_width).any()
-        variance, share = report.explained(fit) if seen and not weighs else (np.nan, np.nan)
+        weighs, alone = bound is not None, bound is None and privacy.unit == "row"
+        seen = alone and np.isfinite(intervals.half_width).any()
+        variance, share = report.explained(fit) if seen else (np.nan, np.nan)
         std = float(np.ptp(self.label_bounds_)) / 2 * variance**0.5
         known = [("Residual std", f"{std:.4g} (noisy)"), ("R-squared", f"{share:.3f} (noisy)")]
         facts = (

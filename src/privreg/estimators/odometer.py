@@ -78,10 +78,8 @@ class PrivacyStatement:
     def sentence(self) -> str:
         """The guarantee in one sentence."""
         epsilon = replace(self, seeded=False).epsilon()
-        promise = (
-            f"({epsilon:.4g}, {self.delta:g})-differentially private, for data sets that "
-            f"differ in one {self.unit} ({self.with_secret_noise.neighbours.value})"
-        )
+        pair = f"data sets that differ in one {self.unit} ({self.budget.neighbours.value})"
+        promise = f"({epsilon:.4g}, {self.delta:g})-differentially private, for {pair}"
         return f"{NOT_PRIVATE}; with secret noise it would be {promise}" if self.seeded else promise
 
 

@@ -246,7 +246,7 @@ def test_words_of_statsmodels_are_those_of_the_summary(rng):
     np.testing.assert_array_equal(model.conf_int(0.1), np.column_stack([ends.lower, ends.upper]))
     assert list(intervals.to_frame().index) == list(intervals.names) == columns["name"]
     assert model.nobs == 4000
-    with pytest.raises(AttributeError, match="rsquared is released by unweighted least squares"):
+    with pytest.raises(AttributeError, match="rsquared needs unweighted least squares of single rows"):
         _ = wald_model(rng, target="huber").rsquared
 
 
@@ -262,6 +262,10 @@ def test_r_squared_and_the_residuals_deviation_are_those_without_privacy(rng, in
     )
     std, mark = dict(model.summary().facts)["Residual std"].split()
     assert (float(std), mark) == (pytest.approx(left.std(), rel=0.05), "(noisy)")
+    model.fit(features, labels, groups=np.arange(20_000) // 4)
+    assert "R-squared" not in dict(model.summary().facts)
+    with pytest.raises(AttributeError, match="single rows"):
+        _ = model.rsquared
 
 
 def test_a_file_holds_the_whole_fit(rng, tmp_path):
