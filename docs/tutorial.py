@@ -152,4 +152,4 @@ exact = LinearRegression().fit(features, progression).coef_
 print("Least squares without privacy:", exact.round(2))
 
 # %% [markdown]
-# [Your own table](your-own-table.html) adds files, weights, categories and the command line.
+# Next: [your own table](your-own-table.html). This page's [script](tutorial.py) runs in a checkout.
