@@ -168,7 +168,7 @@ def test_one_setting_alone_draws_what_it_does_beside_others(noisy):
 
 def test_a_mechanism_over_its_budget_is_refused():
     good = mechanism_for(SCHEDULES[1], 50, 6)
-    with pytest.raises(ValueError, match=r"got sqrt\(2 rho\) = 0\.625"):
+    with pytest.raises(ValueError, match=r"got rho = 0\.195"):
         one_pass_dpgd.Mechanism(
             good.step_shape, good.noise_shape * 0.8, good.amplitude, good.clip_norm, good.budget
         )

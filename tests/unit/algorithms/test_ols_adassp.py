@@ -208,7 +208,7 @@ def test_shared_sums_are_read_only_and_bound_to_their_bounds():
     assert (again.bounds, again.gram.flags.writeable) == (sums.bounds, False)
     with pytest.raises(TypeError):
         type(sums)(**vars(sums))
-    with pytest.raises(ValueError, match="bounds must be the bounds"):
+    with pytest.raises(ValueError, match="bounds must be those of the clipped sums"):
         adassp_zcdp(sums, bounds=Bounds(2.0, 1.0), budget=Budget.zcdp(1.0), rng=stream())
     assert sums.within(Bounds(1.0, 2.0)).bounds == (1.0, 2.0)
     for less in (Bounds(0.9, 2.0), Bounds(2.0, 0.9)):

@@ -63,7 +63,7 @@ def test_what_says_neither_range_nor_categories_is_refused(tmp_path, ending, wri
     [
         ("a: [0, 1]\na: [0, 2]\n", "yaml", "must name each column once, got 'a' twice"),
         ('{"a": [0, 1], "a": [0, 2]}', "json", "must name each column once, got 'a' twice"),
-        ("? [a]\n: [0, 1]\n", "yaml", "bounds must be a mapping from columns"),
+        ("? [a]\n: [0, 1]\n", "yaml", "bounds must have column names as keys"),
         ("[1]", "json", "bounds must be a mapping from columns"),
         ("a: &a [0, 1]\nb: *a\n", "yaml", "must be written out, got a YAML alias"),
         ("[" * 2000, "yaml", "bounds must be YAML in UTF-8, got a fault$"),
