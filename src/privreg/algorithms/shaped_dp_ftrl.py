@@ -584,6 +584,7 @@ def private_residual_scale(
             f"epsilon = {epsilon:.3g}, got {squared.size}; use public rows or a fixed clip norm"
         )
     with np.errstate(divide="ignore", over="ignore"):
+        # If sizes are unequal, the first groups have one more row.
         places = np.arange(groups)
         starts = places * (squared.size // groups) + np.minimum(places, squared.size % groups)
         means = np.add.reduceat(squared, starts) / np.diff(starts, append=squared.size)

@@ -433,7 +433,7 @@ def score(options: argparse.Namespace) -> None:
     with record:
         with Watched(open_stated(options), "privreg score") as table:
             found = model.private_score(table, budget=budget, threads=options.threads)
-        privacy = score_statement(budget.gaussian(), *found.assumptions)
+        privacy = score_statement(budget.gaussian(), *found.assumptions, delta=options.delta)
         parts = {"score": vars(found.value), "privacy": privacy_as_json(privacy)}
         plain = as_json(parts, indent=2) + "\n"
         record.finish(_scored(found.value, model._source.weight, privacy), output=lambda: plain)

@@ -493,6 +493,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # A method that only adds Gaussian noise may spend more ρ.
         budget = left = budget.gaussian() if gaussian else budget
         seeded, unit = isinstance(source, Seeded), "row" if persons is None else "person"
+        delta = budget.delta or self.delta
         private_size = budget.neighbours is Neighbours.ADD_REMOVE
         if private_size:
             counting, left = left.share(COUNT_SHARE), left.share(1 - COUNT_SHARE)
@@ -508,7 +509,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         # Before anything is spent, refuse settings that public numbers alone rule out.
         prepared = None if private_size else prepare(float(records))
         if self.odometer is not None:
-            cost = PrivacyStatement(budget, unit, (("fit", budget),), (), seeded, gaussian)
+            cost = PrivacyStatement(budget, unit, (("fit", budget),), (), seeded, gaussian, delta)
             self.odometer.add(cost)
         rng, count = None if source.is_secret else source.generator(), float(records)
         spent: dict[str, Release[Any]] = {}
@@ -533,7 +534,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             assumptions=tuple(dict.fromkeys((CLIPPED, INPUTS, *own, *texts))),
             seeded=seeded,
             gaussian_dp=self.settings_.gaussian_dp,
-            delta=budget.delta or self.delta,
+            delta=delta,
         )
         # Doubts about the plan become one warning.
         doubts = hopeless(fit, count, doubts)
@@ -542,7 +543,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
             self.quality_ = replace(self.quality_, harmful=harmful)
         self.warnings_ = [] if self.quality_ is None else self.quality_.warnings
         self.warnings_ += filter(None, ["; ".join(doubts)])
-        if (delta := budget.delta or 0.0) * count >= 1:
+        if budget.delta and delta * count >= 1:
             self.warnings_.append(f"delta = {delta:g} should be far below 1/n = {1 / count:.2g}")
         if seeded:
             why = "because random_state is set (bagging and AdaBoost set it for their members)"
@@ -694,7 +695,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         def reserve() -> None:
             if self.odometer is not None:
-                self.odometer.add(tables.score_statement(budget))
+                self.odometer.add(tables.score_statement(budget, delta=budget.delta or self.delta))
 
         given: Any = {"budget": budget, "rng": None, "threads": threads, "reserve": reserve}
         return tables.private_score(samples, [*self.coef_, self.intercept_], **given)
@@ -760,9 +761,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         from privreg.estimators.report import explained
 
         check_is_fitted(self)
-        # Sums over a person's rows would count the signal once for each row.
-        alone = self.privacy_.unit == "row" and self.weight_bound_ is None
-        if alone and (found := explained(self._fitted)[1]) >= 0:
+        if (found := explained(self)[1]) >= 0:
             return found
         needed = "unweighted least squares of single rows, in which noise hides no feature"
         raise AttributeError(f"rsquared needs {needed}; `private_score` releases R² at a cost")
@@ -895,9 +894,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         relation = privacy.budget.neighbours
         counted = "about " if relation is Neighbours.ADD_REMOVE else ""
         size = [] if records is None else [(f"{privacy.unit.title()}s", f"{counted}{records:,.0f}")]
-        weighs, alone = bound is not None, bound is None and privacy.unit == "row"
-        seen = alone and np.isfinite(intervals.half_width).any()
-        variance, share = report.explained(fit) if seen else (np.nan, np.nan)
+        weighs, seen = bound is not None, np.isfinite(intervals.half_width).any()
+        variance, share = report.explained(self) if seen else (np.nan, np.nan)
         std = float(np.ptp(self.label_bounds_)) / 2 * variance**0.5
         known = [("Residual std", f"{std:.4g} (noisy)"), ("R-squared", f"{share:.3f} (noisy)")]
         facts = (

@@ -389,14 +389,16 @@ def weight_sentences(fit: Fitted, bound: float) -> list[str]:
     ]
 
 
-def explained(fit: Fitted) -> tuple[float, float]:
+def explained(model: Any) -> tuple[float, float]:
     r"""Residual variance tr B / tr A in units of the bounds, and R², from a least-squares fit.
 
     R² is S/(S + tr B / tr A) with S = (φᵀAφ - tr AV)₊; A and B are as in `LeastSquaresLaw`. φ is
     the whitened estimate without the intercept's part, and V the covariance of its error. Both
-    results are NaN for another method, or if noise hides A.
+    results are NaN for another method, or if noise hides A. They are NaN for weights and persons,
+    since A counts the signal of a person's rows once for each row.
     """
-    if not isinstance(fit, LeastSquaresFit) or not np.isfinite(fit.parameters).all():
+    fit, alone = model._fitted, model.weight_bound_ is None and model.privacy_.unit == "row"
+    if not (alone and isinstance(fit, LeastSquaresFit) and np.isfinite(fit.parameters).all()):
         return np.nan, np.nan
     if np.linalg.matrix_rank(fit.whitening) < fit.parameters.size:
         return np.nan, np.nan

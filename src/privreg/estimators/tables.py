@@ -48,7 +48,7 @@ from privreg.estimators.columns import (
     value_type,
 )
 from privreg.estimators.formulas import Design
-from privreg.estimators.odometer import DELTA, PrivacyStatement
+from privreg.estimators.odometer import PrivacyStatement
 from privreg.noise.exact import UNITS, exact_factor, whole_numbers
 from privreg.privacy.budget import Budget, Neighbours
 from privreg.privacy.release import TIMES, TRUSTED, Release
@@ -877,10 +877,9 @@ def private_score(
     return Release(score, budget, (CLIPPED, *weights, ABSENT, *shares.assumptions))
 
 
-def score_statement(budget: Budget, *assumptions: str) -> PrivacyStatement:
+def score_statement(budget: Budget, *assumptions: str, delta: float) -> PrivacyStatement:
     """Privacy statement of a score."""
     spent = tuple((what, budget.share(share)) for what, share in SHARES.items())
-    delta = budget.delta or DELTA
     return PrivacyStatement(budget, "row", spent, assumptions or (TIMES, TRUSTED), delta=delta)
 
 

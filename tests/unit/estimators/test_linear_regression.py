@@ -195,8 +195,9 @@ def test_epsilon_is_a_budget(rng):
 def test_the_guarantee_is_stated_at_the_delta_of_the_budget(rng, tmp_path):
     features, labels = table(rng)
     for given in ({"budget": Budget.approximate(1.0, 1e-5)}, {"epsilon": 1.0, "delta": 1e-5}):
-        model = PrivateLinearRegression(**given, **BOUNDS).fit(features, labels)
-        assert "Epsilon:      1 at delta 1e-05" in str(model.summary())
+        model = PrivateLinearRegression(**given, **BOUNDS, odometer=Odometer())
+        assert "Epsilon:      1 at delta 1e-05" in str(model.fit(features, labels).summary())
+        assert model.odometer.total.delta == 1e-5
         assert model.privacy_.sentence.startswith("(1, 1e-05)-differentially private")
     model.save(tmp_path / "fit.json")
     read = PrivateLinearRegression.load(tmp_path / "fit.json")
