@@ -38,7 +38,7 @@ for method in ("least_squares", "huber", "adassp"):
     axes.plot(epsilons, risks, marker="o", label=method)
 axes.set(xscale="log", yscale="log", xlabel="ε at δ = 10⁻⁶", ylabel="predicted excess risk")
 axes.axhline(problem.null_risk, color="0.6", linestyle=":", label="predicting the mean")
-_ = axes.legend()
+_ = axes.legend(loc="upper left", bbox_to_anchor=(1, 1))
 
 # %%
 print(plan_run(problem, budgets[3], methods=["least_squares", "adassp"]))
