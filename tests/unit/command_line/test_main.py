@@ -77,7 +77,7 @@ def test_plan_prints_a_table_and_a_verdict_or_a_budget(capsys, tmp_path):
     status, out, _ = asked(capsys, "plan", *PROBLEM, *words)
     assert status == 0
     assert "full_batch" in out
-    assert "excess risk is at most" in " ".join(out.split())
+    assert "the fit's excess risk is at most" in " ".join(out.split())
     assert picture.read_bytes().startswith(b"\x89PNG")
     status, out, _ = asked(capsys, "plan", *PROBLEM, "--target-risk=0.01", "--methods", "adassp")
     assert status == 0

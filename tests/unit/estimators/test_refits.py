@@ -88,7 +88,7 @@ def test_an_interrupt_of_a_first_fit_leaves_nothing(monkeypatch):
         ({"budget": None}, "either a budget, .*, or epsilon must be given"),
         ({"budget": 1.0}, r"or epsilon must be given.*got budget=1\.0"),
         ({"budget": Budget(float("inf"))}, "budget: rho must be at least 1e-12"),
-        ({"epsilon": 1.0}, "either a budget, .*, or epsilon must be given"),
+        ({"epsilon": 1.0}, r"or epsilon must be given, got budget=.* and epsilon=1\.0"),
         ({"unit": "house"}, "unit must be one of 'person', 'row'"),
         ({"unit": "person"}, r"groups must be given.*set_fit_request\(groups=True\)"),
         ({"release": "first"}, "release must be one of"),
