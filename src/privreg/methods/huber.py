@@ -56,7 +56,7 @@ from privreg.methods.problem import (
     Problem,
     Regime,
     Rows,
-    too_few_rows,
+    clipping_doubt,
 )
 from privreg.privacy.budget import Budget, Neighbours, gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Release
@@ -542,9 +542,9 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")
-    few = too_few_rows(problem, outcome.unclipped)
-    if few is not None or not found.holds:
-        return found.with_doubt(few or found.reason)
+    doubt = clipping_doubt(problem, outcome.unclipped)
+    if doubt is not None or not found.holds:
+        return found.with_doubt(doubt or found.reason)
     far = outcome.distance > 1 or np.abs(problem.signal).max() > 3 * problem.label_std
     if problem.feature_law == "one_hot" and far:
         return found.with_doubt("a category's effect exceeds the clip norm from the start")
