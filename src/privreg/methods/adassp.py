@@ -31,7 +31,7 @@ from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Proble
 from privreg.privacy.budget import Budget, Neighbours
 
 FloatArray = NDArray[np.float64]
-LARGE = "an error above that of predicting the mean may be predicted 30 % too small"
+LARGE = "an error above half that of predicting the mean may be predicted 30 % too small"
 RIDGE_NODES = 9  # of a Gauss–Hermite rule for the noise in the smallest eigenvalue
 
 
@@ -118,7 +118,8 @@ def _regime(problem: Problem, found: Prediction) -> Prediction:
             f"too few rows: {problem.sample_size} for {problem.dimension} features"
         )
     marked = found.marked(Regime.EXTENDED, "deterministic equivalent of a deformed Wigner matrix")
-    return marked if marked.beats_the_mean else replace(marked, warnings=(LARGE,))
+    small = marked.excess_risk < marked.null_risk / 2
+    return marked if small else replace(marked, warnings=(LARGE,))
 
 
 def _follow(problem: Problem, rows: Rows, method: AdaSSP, budget: Budget) -> ErrorMoments:

@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache, partial
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -54,9 +54,8 @@ from privreg.methods.problem import (
     LabelNoiseLaw,
     Prediction,
     Problem,
-    Regime,
     Rows,
-    clipping_doubt,
+    too_few_rows,
 )
 from privreg.privacy.budget import Budget, Neighbours, gram_sensitivity, sum_sensitivity
 from privreg.privacy.release import Release
@@ -181,6 +180,7 @@ class Outcome:
     # Squared error of a whitened coordinate there, after shrinkage / label noise variance.
     arrived: FloatArray
     distance: float  # largest effect of a row / reach of warm-up steps at the label noise's scale
+    label_bias: float  # bound on the excess risk from labels beyond the declared bound
     whitening: Whitening
 
 
@@ -267,6 +267,11 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         # Most labels may be equal, and the private scale next to 0.
         float(problem.label_noise_law.startswith(WHOLE_LAWS)),
     )
+    # Clipped labels have other slopes; this bound supposes that no gradient is clipped.
+    binary = problem.label_noise_law.startswith("binary")
+    bound = np.full_like(factors, inf if binary else problem.label_bound)
+    slopes_at_once(of_rows, bound, factors, signal, np.zeros_like(signal), slopes)
+    pulled = slopes[0] / whitened.per_coordinate(factors) - 1
     unit_clip = settings.clip_width * _unit_scale(typical, 1.0, problem.label_noise_law) * sqrt(p)
     reach = settings.warm_up_steps * unit_clip * sigma * leverage / (slope * lengths)
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
@@ -280,6 +285,7 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         arrival=path[settings.warm_up_steps] / sigma**2,
         arrived=arrived / sigma**2,
         distance=float((np.sqrt(rows.quadratic(rows.squared_signal)) / reach).max()),
+        label_bias=float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2,
         whitening=whitening,
     )
 
@@ -338,7 +344,7 @@ def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseL
 
 # Derived in `in_regime`.
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
-MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
+MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL, MOST_BIAS = 0.1, 1.3, 1.8, 0.05
 # Shares for the Gram matrix and for scales where the budget is small.
 CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
 WARM_UPS = (2, 0.04), (2, 0.1), (3, 0.06), (4, 0.1), (4, 0.2), (6, 0.15), (6, 0.3)
@@ -526,7 +532,8 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       noise in the histogram's counts is `MOST_SCALE_NOISE`, the scale's standard deviation is 9 %,
       and noise alone undoes 0.5 % of the steps. Twice this noise undoes 11 %.
     - Noise of relative variance v, summed over a row, spreads a Gram matrix's eigenvalues over
-      1 ± 2√v (Wigner). The lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at v = 1/4.
+      1 ± 2√v (Wigner). The lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at v = 1/4. Above
+      a quarter of `MOST_WHITENING_NOISE`, a warning says that predictions are too large.
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
       mean error to 10 %, the accuracy of predictions.
     - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
@@ -536,18 +543,21 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     - The final steps keep their first clip and Newton matrix. If the residual variance then falls
       by the factor `MOST_ARRIVAL`, the unclipped share of gradients at a clip of one scale rises
       from 0.68 to 0.82, and the Newton matrix is a fifth too large.
+    - Clipped labels may add half of the 10 % that predictions promise (`MOST_BIAS`).
     - Thinness is the noise edge of the first matrix divided by its smallest eigenvalue. Above
       `MOST_THINNESS`, a warning says that simulated errors were up to 1.5 times the predicted ones.
     Source: Derived as above; docs/prediction.md has the simulations.
     """
     if not np.isfinite(found.excess_risk):
         return found.with_doubt("too few rows or too small a budget for the descent to converge")
-    doubt = clipping_doubt(problem, outcome.unclipped)
-    if doubt is not None or not found.holds:
-        return found.with_doubt(doubt or found.reason)
+    few = too_few_rows(problem, outcome.unclipped)
+    if few is not None or not found.holds:
+        return found.with_doubt(few or found.reason)
     far = outcome.distance > 1 or np.abs(problem.signal).max() > 3 * problem.label_std
     if problem.feature_law == "one_hot" and far:
         return found.with_doubt("a category's effect exceeds the clip norm from the start")
+    if outcome.label_bias > MOST_BIAS * found.excess_risk:
+        return found.with_doubt("label_bound clips labels that the fit needs: declare a wider one")
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (
@@ -558,9 +568,13 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
         # The clip follows the residuals, and noise the clip: means say little about such runs.
         return found.with_doubt("the noise of the warm-up steps dominates the descent")
-    reason = f"{1 - outcome.unclipped:.0%} of gradients are clipped: expansion around θ*"
-    marked = found.marked(Regime.EXTENDED, reason)
+    marked = found.expanded(outcome.unclipped)
+    warnings = list(marked.warnings)
+    if outcome.whitening.variance > MOST_WHITENING_NOISE / 4:
+        warnings.append(
+            "the private Gram matrix is noisy: the error may be predicted 45 % too large"
+        )
     if outcome.whitening.thinness > MOST_THINNESS:
         thin = "the noise hides directions of small variance: the error may be 1.5 times as large"
-        return replace(marked, warnings=(thin,))
-    return marked
+        warnings.append(thin)
+    return replace(marked, warnings=tuple(warnings))

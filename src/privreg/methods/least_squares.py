@@ -47,7 +47,7 @@ from privreg.inference.least_squares_intervals import (
 from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
-from privreg.methods.clipping import clipped_rows, slopes_at_once, squared_shift
+from privreg.methods.clipping import squared_shift
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
@@ -209,7 +209,6 @@ class WideOutcome(LeastSquaresPrediction):
     start: huber.Outcome  # of a robust fit with the same start
     moments: ErrorMoments
     spike: float  # effect of a noisy count far out on the clip (`_spike`)
-    label_bias: float  # bound on the excess risk from labels beyond the declared bound
 
 
 def predicted_length(
@@ -277,7 +276,7 @@ def follow_wide(
     count_std = float(steps.noise((1 - SQUARE) * settings.tail_share, 1.0, gram_sensitivity))
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
-        return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf, inf)
+        return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
     few = problem.feature_law != "one_hot" and len(rows.weights) < ROWS
     thin = THINNING if few else 1
     products = RecordProducts(problem, rows, start, settings, budget, errors=law, thinning=thin)
@@ -297,12 +296,6 @@ def follow_wide(
     moved = squared_shift(
         near, rows, sigma * widths[None], leverage=products.leverage * products.shrink**2
     )
-    # Clipped labels have other slopes; this bound supposes that no product is clipped.
-    factors, slopes = products.shrink**2 * products.leverage, np.empty((3, len(rows.eigenvalues)))
-    bound = np.full_like(factors, inf if like.startswith("binary") else problem.label_bound)
-    still = np.zeros_like(rows.squared_signal)
-    slopes_at_once(clipped_rows(near, rows), bound, factors, rows.squared_signal, still, slopes)
-    pulled = slopes[0] / rows.per_coordinate(factors) - 1
     moments = ErrorMoments(np.zeros_like(variance), variance, moved)
     energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
     # Typical runs: the mean of the middle half.
@@ -314,7 +307,6 @@ def follow_wide(
         start=start,
         moments=moments,
         spike=_spike(count_std / n, steps.unit_noise, products.edges[-1] / clip_width),
-        label_bias=float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2,
     )
 
 
@@ -462,8 +454,6 @@ SPIKED = (
     "in up to 1 of 50 runs noise is mistaken for a tail, which makes the interval long: such runs "
     "may dominate the mean error"
 )
-# Half of the accuracy that predictions promise.
-MOST_BIAS = 0.05
 
 
 @dataclass(frozen=True)
@@ -560,8 +550,6 @@ def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Predic
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
     if not stated.holds:
         return stated
-    if outcome.label_bias > MOST_BIAS * stated.excess_risk:
-        return stated.with_doubt("label_bound clips labels that the fit needs: declare a wider one")
     marked = stated.marked(Regime.EXTENDED, "expected sums over records, with simulated noise")
     if outcome.spike > MOST_SPIKE:
         return replace(marked, warnings=(*marked.warnings, SPIKED))
