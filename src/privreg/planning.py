@@ -95,7 +95,7 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Error assumption under which the fit estimates least-squares slopes; empty if none."""
+        """Assumption on errors that makes the fit estimate least-squares slopes, or empty."""
         return self.method.supposes
 
 
@@ -111,7 +111,7 @@ class Plan:
     alternatives : tuple of Alternative
         The best settings of each method. Alternatives for which the theory holds come first.
     worthwhile : bool
-        True if the best alternative's prediction holds and, for some problem, beats the mean.
+        True if the best alternative's predictions all hold and some beat predicting the mean.
     verdict : str
         The result in one sentence.
     """
@@ -181,10 +181,10 @@ def plan_run(
 ) -> Plan:
     """Find the best method and settings for a budget.
 
-    Settings are searched by predicted error, for each problem and for all problems together. Each
-    method's alternative has the settings with the least regret found. For each problem, the
-    settings' objective is divided by the least objective found; the regret is the largest of these
-    ratios. If problems differ in their noise, each problem is also judged with every pair of a
+    Settings are searched by predicted error, for each problem and for all problems together. For
+    each problem, the settings' objective is divided by the least objective found. The largest of
+    these ratios is the settings' regret. Each method's alternative has the settings of least
+    regret. If problems differ in their noise, each problem is also judged with every pair of a
     stated noise law and a stated misfit.
 
     Parameters
@@ -204,7 +204,7 @@ def plan_run(
     Returns
     -------
     Plan
-        Each method's best settings, the best first; an excess risk is half an excess squared error.
+        Each method's best settings, best method first; excess risk is half an excess squared error.
 
     Raises
     ------
@@ -288,12 +288,12 @@ def least_budget(
     Returns
     -------
     Plan
-        Plan at the least budget; `budget` holds this budget.
+        Plan at the least budget, which is the plan's `budget`.
 
     Raises
     ------
     ValueError
-        If not exactly one target is given, no prediction holds, or ρ = 1e9 misses the target.
+        If both targets or none are given, no prediction holds, or ρ = 1e9 misses the target.
 
     Examples
     --------

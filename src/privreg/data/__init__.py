@@ -94,7 +94,7 @@ def load(
 
 
 def check(directory: str | Path) -> None:
-    """Verify all files of data sets below `directory`; missing files are not an error.
+    """Check the SHA-256 of each data set's files below `directory`; files may be missing.
 
     Raises
     ------

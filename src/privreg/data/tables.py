@@ -107,7 +107,7 @@ class Split:
 class Standardised:
     """Standardised rows, all float64, in the order of the split.
 
-    `constant_features` (d,) flags features with a standard deviation replaced by 1.
+    `constant_features` (d,) is true for features that count as constant: they are divided by 1.
     """
 
     train_features: NDArray[np.float64]
@@ -191,10 +191,10 @@ def standardise(split: Split, table: Table, *, minimum_std: float = 0.0) -> Stan
 
     N is the set of normalisation rows and g the table's `feature_scale`. Labels are treated in the
     same way, but without g. A feature with :math:`s_j \le` `minimum_std` counts as constant and
-    gets :math:`s_j = 1`. Some MNIST pixels are lit in a single normalisation image. Division by
-    their tiny deviation would give values in the thousands for other images that light them.
+    gets :math:`s_j = 1`. An MNIST pixel may be lit in a single normalisation image. In other images
+    where it is lit, division by its tiny deviation would give values in the thousands.
 
-    The result is not private: the rows of N must be public or outside the training's guarantee.
+    The result is not private. The rows of N must be public, or a later guarantee must exclude them.
 
     Source
     ------

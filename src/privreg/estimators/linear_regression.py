@@ -100,12 +100,12 @@ def _column(name: str, doc: str) -> Any:
 
 
 class PrivateLinearRegression(RegressorMixin, BaseEstimator):
-    r"""Linear regression under differential privacy, with intervals that include all noise.
+    r"""Differentially private linear regression; intervals allow for sampling and privacy noise.
 
     .. math:: y \approx \beta_0 + x^\top\beta
 
-    Values are clipped to their declared bounds and scaled to [-1, 1]. By default β is the
-    population's least-squares solution, for any law of errors (`PrivateLeastSquares`).
+    Values are clipped to their declared bounds and scaled to [-1, 1]. By default β estimates
+    the population's least-squares solution, for any law of errors (`PrivateLeastSquares`).
 
     Parameters
     ----------
@@ -128,9 +128,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
         the same slopes only if errors are symmetric given the features or independent of them.
     settings : Method, optional
-        Method with settings chosen without the data; it replaces `target`. By default, settings are
-        planned from public numbers. An example is `plan_run(problem, budget).best.method`, for a
-        problem in the units of the bounds (`estimators.outlook.problem_in_bounds`).
+        Method and settings chosen without the data, such as `plan_run(problem, budget).best.method`
+        for a problem in the units of the bounds (`estimators.outlook.problem_in_bounds`). It
+        replaces `target`. By default, settings are planned from public numbers.
     release : {"last", "all"}
         Iterates that the fitted object keeps, the last or all, at the same privacy cost.
     random_state : int, optional
@@ -148,7 +148,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Privacy cost (ε at δ, ρ, μ) and assumptions; the cost of a seeded fit is infinite.
     settings_ : Method
     outlook_ : Outlook
-        Settings planned before the fit, from public numbers alone, and their predicted error.
+        Settings of the fit, and their error as predicted beforehand from public numbers alone.
     feature_bounds_, label_bounds_, weight_bound_ : ndarray, shapes (p, 2) and (2,), and W or None
     quality_ : TableQuality or None
         Noisy shares of clipped records and, for a table in a file, of incomplete records.
@@ -159,8 +159,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
     Notes
     -----
-    **Guarantee.** Releasing the fitted object, with all its attributes, costs at most the budget,
-    under its neighbouring relation. Neighbours differ in one row or, if `groups` are given, in all
+    **Guarantee.** Releasing the fitted object, with all its attributes, costs at most the budget
+    under the budget's neighbouring relation. Neighbours differ in one row or, with `groups`, in all
     rows of one person. The fit is ρ-zCDP with the ρ of `privacy_`, and √(2ρ)-Gaussian DP if the μ
     of `privacy_` is finite. Gaussian DP meets a stated (ε, δ) exactly, with a larger ρ than zCDP
     alone would allow (`Budget.gaussian`). The number of records is public except under add-remove.
@@ -168,8 +168,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     is 0. An exception about non-finite values depends on the data. An exception after noise was
     drawn says that the budget is spent. A seed in `random_state` voids the guarantee.
 
-    A record of weight w enters as its row, in the units of the bounds, multiplied by √(w/W). The
-    scaled row is at most as long as the original. Weights are protected like other values.
+    In a record of weight w, the row and label, in the units of the bounds, are multiplied by
+    √(w/W), which is at most 1. Weights are protected like other values.
 
     Examples
     --------
@@ -242,7 +242,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Terms are sums and products (`:`, `*`) of columns, powers, `np.log`, `np.exp`, `np.sqrt`,
         `I(...)` and categories, such as `C(column, Treatment("reference"))`. `- 1` omits the
-        intercept. `bounds` covers all columns, including the label; terms' bounds follow from them.
+        intercept. `bounds` maps every column, also the label's, to bounds; terms' bounds follow.
         """
         return cls(budget, feature_bounds=bounds, formula=formula, **options)
 
@@ -257,22 +257,23 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Self:
         """Fit and spend the whole budget; a failed fit leaves the object unchanged.
 
-        Under zero-out, `fit_table` treats an incomplete record as blank. Without an intercept, a
-        row of zeros is the blank record if all bounds include 0.
+        Under zero-out, an incomplete record in `fit_table` counts as blank. If all bounds include 0
+        and there is no intercept, a row of zeros with label 0 is also blank.
 
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p)
             Features. A formula or categories need a frame, which is read as in `fit_table`.
         y : array_like, shape (n,)
-            Labels. With a formula, y is its left-hand column, by default taken from the frame.
+            Labels. With a formula: the column on its left side, by default taken from the frame.
         sample_weight : array_like, shape (n,), optional
             Finite weights, clipped to [0, `weight_bound`]. A weight may depend only on its own
-            record, so do not rescale weights to a sum. Records of weight 0 still count as records.
+            record: do not rescale weights to a given sum. Records of weight 0 count as records.
         groups : array_like, shape (n,), optional
             Person of each row. Privacy then covers all rows of a person together.
         quality_share : float
-            As in `fit_table`, but for clipped records only. A person counts as clipped if a row is.
+            Share of the budget, in [0, 1), for counting clipped records by column. A person counts
+            as clipped if one of the person's rows is.
 
         Returns
         -------
@@ -346,9 +347,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Fit a table in a file of any length; memory use does not grow with the length.
 
         `feature_bounds` maps each feature column to (low, high) or to {"categories": [...]}. Each
-        category but the first makes one feature. A record with a missing, unreadable or undeclared
-        value in a used column is ignored; `inf` is clipped. For a feature or the label, {"bounds":
-        (low, high), "missing": [-999]} declares codes for missing values.
+        category but the first makes one feature. A record is ignored if a used column has a
+        missing or unreadable value or an undeclared category; `inf` is clipped. For a feature or
+        the label, {"bounds": (low, high), "missing": [-999]} declares codes for missing values.
 
         Parameters
         ----------
@@ -370,12 +371,12 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If a column is missing or of a wrong type, or as for `fit` (except for missing values).
+            If a column is missing or of a wrong type; else as for `fit`, but values may be missing.
 
         Guarantee
         ---------
         The guarantee is that of the class. All noise is drawn in this process and stays here.
-        Workers send exact sums that are not private; they, their logs and the network are trusted.
+        Workers send exact sums, which are not private; workers, logs and network are trusted.
         """
         from privreg.estimators.tables import TableQuality, private_quality
 
@@ -778,8 +779,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         level : float
             Nominal coverage in (0, 1).
         target : {"population", "empirical"}
-            The coefficients of the population, or of a fit to these records without noise.
-            `least_squares_intervals` and `population_intervals` state the assumptions.
+            Coefficients to cover: the population's, or those of a fit without noise to these
+            records. `least_squares_intervals` and `population_intervals` state the assumptions.
 
         Returns
         -------
@@ -801,7 +802,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Parameters
         ----------
         X : array_like or DataFrame, shape (n, p), optional
-            Public rows; by default one row, the noisy (weighted) mean that the fit released.
+            Public rows. The default is one row: the noisy (weighted) mean that the fit released.
         level, target
             As for `confidence_intervals`.
         """
@@ -839,8 +840,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ) -> Summary:
         """Tests and intervals for linear combinations of coefficients, as in statsmodels.
 
-        Each hypothesis is tested alone, as left side minus right side, at no further privacy cost.
-        Hypotheses are text ("size = 0, year - 2 * x0 = 1") or rows R, intercept last, for R β = 0.
+        Each hypothesis, left side minus right side, is tested alone, at no further privacy cost.
+        Give text ("size = 0, year - 2 * x0 = 1") or rows of a matrix R for R (β, β_0) = 0.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import READING, Summary
@@ -923,8 +924,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
         """Mean predictions and intervals for new observations, at public rows as in `intervals_at`.
 
-        They have no further privacy cost. `to_frame()` has the columns of statsmodels'
-        `summary_frame`.
+        There is no further privacy cost. `to_frame()` of the result has the columns of
+        statsmodels' `summary_frame`.
 
         Raises
         ------
@@ -933,9 +934,9 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Notes
         -----
-        No distribution of errors is assumed: half-widths come from the fit's private histogram
-        (`inference.least_squares_intervals`). The interval covers the clipped label of a new record
-        of the population with probability `level` or more, on average over records.
+        No distribution of errors is assumed: half-widths come from a private histogram of residuals
+        times row lengths (`inference.least_squares_intervals`). On average over new records of the
+        population, an interval covers the clipped label with probability `level` or more.
         """
         from privreg.estimators.report import PredictionIntervals
 

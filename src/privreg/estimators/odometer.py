@@ -60,7 +60,7 @@ class PrivacyStatement:
 
     @property
     def rho(self) -> float:
-        """ρ of zCDP."""
+        """Budget ρ of zCDP; infinite for a seeded fit."""
         return self.budget.rho
 
     @property
@@ -88,8 +88,8 @@ class Odometer(OneProcess):
 
     .. math:: \rho = \sum_i \rho_i, \qquad \mu^2 = \sum_i \mu_i^2
 
-    `PrivateLinearRegression(..., odometer=odometer)` counts its fits and its clones' fits before
-    noise is drawn. Copying returns the same object; an unpickled odometer refuses every fit.
+    Fit i is ρ_i-zCDP and μ_i-Gaussian DP. An estimator with this `odometer` counts its own and its
+    clones' fits before noise is drawn. A copy is the same object; an unpickled one refuses any fit.
 
     Parameters
     ----------
@@ -159,8 +159,8 @@ class Odometer(OneProcess):
         Raises
         ------
         ValueError
-            If the fit is seeded, exceeds the limit, or differs from earlier fits in relation or
-            unit. Under a limit stated as (ε, δ), all fits or none must be Gaussian DP.
+            If the fit is seeded, costs more than is left, or differs from earlier fits in relation
+            or unit. Under a limit stated as (ε, δ), all fits or none must be Gaussian DP.
         """
         cost: Any = getattr(fit, "privacy_", fit)
         if isinstance(fit, (str, Path)):

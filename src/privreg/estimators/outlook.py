@@ -55,9 +55,9 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 @dataclass(frozen=True)
 class Outlook:
-    """Settings of a fit, and predictions for both ends of `RANGE` (shares of explained variance).
+    """Settings of a fit, and predictions for the least and the largest assumed R² (`RANGE`).
 
-    Predictions are in units in which labels lie in [-1, 1]; fewer than two records give none.
+    In their units labels lie in [-1, 1]. For fewer than two records there are no predictions.
     """
 
     settings: Method
@@ -65,12 +65,12 @@ class Outlook:
 
     @property
     def missed(self) -> tuple[float, ...]:
-        """Excess risk divided by that of predicting the mean, at each end of `RANGE`."""
+        """For each prediction, the excess risk divided by that of predicting the mean."""
         return tuple(each.excess_risk / each.null_risk for each in self.predictions)
 
     @property
     def worthwhile(self) -> bool:
-        """True if the fit is expected to beat predicting the mean."""
+        """True if at least one prediction holds and beats predicting the mean."""
         return any(each.holds and each.beats_the_mean for each in self.predictions)
 
     @property
@@ -289,8 +289,8 @@ def problem_in_bounds(
 ) -> Problem:
     """Problem assumed by convention for a table, in the units of its declared bounds.
 
-    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units. All
-    `dimension` coefficients, with the intercept, explain equal parts of a `share` of the variance.
+    Settings for this problem suit `PrivateLinearRegression`, which scales rows to these units. The
+    `dimension` coefficients (with intercept) explain equal parts of the variance, `share` in all.
 
     Examples
     --------

@@ -97,7 +97,7 @@ class Summary:
         """Estimates, errors, tests and intervals by coefficient, in full precision.
 
         The square of "standard_error" is the sum of the squares of "sampling_error" and
-        "privacy_error". For an infinite interval "z" is NaN; least squares gives a "reason".
+        "privacy_error". For infinite intervals "z" is NaN; least squares adds a "reason".
         """
         found = self.intervals
         unknown = np.full(found.centre.size, np.nan)
@@ -169,7 +169,7 @@ class NamedIntervals(CoefficientIntervals):
 
 
 class WaldTest(NamedTuple):
-    """Joint test of q hypotheses; `statistic` is (estimate's distance in standard errors)² / q."""
+    """Joint test of q hypotheses; `statistic` is the squared standardised distance divided by q."""
 
     statistic: float
     degrees_of_freedom: tuple[int, float]
@@ -211,9 +211,9 @@ def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = No
 class PredictionIntervals:
     """Mean predictions (β_0 + xᵀβ) and intervals for new observations, at n rows.
 
-    `lower` and `upper` (n,) are the ends of intervals for new labels. They are centred on the
-    robust start's predictions and clipped to the label's bounds. `reason` says why if every
-    interval reaches from bound to bound.
+    `lower` and `upper` (n,) are the ends of intervals for new labels. The centres are predictions
+    of the fit's robust first stage; the ends are clipped to the label's bounds. If every interval
+    reaches from bound to bound, `reason` says why.
     """
 
     mean: CoefficientIntervals

@@ -746,12 +746,13 @@ class TableQuality:
     Attributes
     ----------
     incomplete, clipped : dict from str to float
-        For each column, the share of records that it makes incomplete, and the share of records (or
-        persons) that its bounds clip. Empty without a budget; arrays have no incomplete records.
+        Share of records that each column makes incomplete, and share of records (or persons) that
+        each column's bounds clip. Both are empty without a budget, `incomplete` also for arrays.
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Least share of records that may move a slope to its interval's end; inf if unknown.
+        Least share of lost or clipped records that may move a slope to the end of its interval;
+        inf if unknown.
     """
 
     incomplete: dict[str, float]
@@ -820,7 +821,8 @@ def private_quality(
 class TableScore:
     """Noisy mean squared error and R² on a table; each is NaN if noise hides its divisor.
 
-    `records` is the noisy number of complete records; weighted records count weight / bound each.
+    `records` is the noisy number of complete records; a weighted one counts as weight / bound.
+    Fields that end in `_noise` are standard deviations of the privacy noise.
     """
 
     mean_squared_error: float

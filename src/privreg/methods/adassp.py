@@ -46,7 +46,7 @@ class AdaSSP(Method):
 
     Guarantee
     ---------
-    A run has the guarantee of `adassp_zcdp` with the declared bounds.
+    Releasing the estimate spends the budget, as for `adassp_zcdp` with the declared bounds.
 
     Examples
     --------

@@ -29,7 +29,7 @@ PASSES = 2
 
 @dataclass(frozen=True)
 class CorrelatedNoise(Method):
-    """One epoch of DP-FTRL with damped square-root noise; the last iterate is the estimate.
+    """One epoch of DP-FTRL with damped correlated noise; the last iterate is the estimate.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ class CorrelatedNoise(Method):
     step_size, clip_norm : float
         Step size η, and norm to which gradients are clipped.
     damping : float
-        Damping ν of the noise's correlation, in [0, 1]; 1 gives independent noise.
+        Damping ν of the noise's square-root correlation, in [0, 1]; 1 gives independent noise.
 
     Guarantee
     ---------
-    All iterates have the guarantee of `dp_ftrl` with the noise of `FTRLMechanism.for_budget`.
+    Releasing all iterates spends the budget, as for `dp_ftrl` with `FTRLMechanism.for_budget`.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class FullBatchDPGD(Method):
 
     Guarantee
     ---------
-    A run has the guarantee of `full_batch_dpgd` with the noise of `full_batch_noise_std`.
+    Releasing all iterates spends the budget (`full_batch_dpgd`, with `full_batch_noise_std`).
 
     Examples
     --------

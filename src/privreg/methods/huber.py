@@ -361,7 +361,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 
 
 class WhitenedDescent(Method):
-    """Base class of methods that descend on whitened rows or persons; fields are settings."""
+    """Base class of noisy descents on whitened rows (or persons); the fields are the settings."""
 
     relations: ClassVar[frozenset[Neighbours]] = frozenset(Neighbours)
     takes_groups: ClassVar[bool] = True
@@ -380,7 +380,7 @@ class WhitenedDescent(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Create settings from names and numbers; omitted ones are taken from `default`."""
+        """Create settings from names and numbers; omitted settings are those of `default`."""
         start: Any = cls.default(
             sample_size=problem.sample_size, dimension=problem.dimension, budget=budget
         )
@@ -434,7 +434,7 @@ class WhitenedDescent(Method):
 
 @dataclass(frozen=True)
 class PrivateHuber(HuberSettings, WhitenedDescent):
-    """Private Huber regression: steps, clip and budget shares, chosen without the data.
+    """Private Huber regression with settings (steps, clip, budget shares) chosen without the data.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
     warm_up_steps : int
         Number of full-length steps; after each, the residual scale is estimated again.
     final_steps : int
-        Number K of averaged steps; step k has size 1/k. These steps get the rest of ρ.
+        Number K of averaged steps; step k has size 1/k. These steps get the rest of the budget ρ.
     gram_rounds : int
         Number of private estimates of the Gram matrix. Each whitens the rows for the next, which
         reduces noise in directions of small variance.
@@ -455,13 +455,13 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
         Share of ρ, in [0, 1), for the curvature A and the second moment B of clipped gradients. If
         it is 0, intervals assume that errors are independent of the features.
     common_width : bool
-        If True, residuals are clipped to γ/√p, and whitened rows z are shortened to √p. If False, a
-        row's residual is clipped to γ/‖z‖. Here γ bounds a row's gradient, and p is the number of
-        coefficients. Neither rule applies to records of several rows.
+        Let γ bound a row's gradient, z be the whitened row and p the number of coefficients. If
+        True, residuals are clipped to γ/√p, and rows z are shortened to √p. If False, a row's
+        residual is clipped to γ/‖z‖. Neither rule applies to records of several rows.
 
     Guarantee
     ---------
-    A run has the guarantee of `huber_descent` with the declared bounds.
+    Releasing the whole fit spends the budget, as for `huber_descent` with the declared bounds.
 
     Examples
     --------

@@ -219,7 +219,7 @@ def predicted_length(
     intercept: bool = True,
     settings: LeastSquaresSettings | None = None,
 ) -> LeastSquaresPrediction:
-    """Predicted interval length and error of private least squares, relative to non-private ones.
+    """Predicted interval length and error of private least squares, relative to non-private values.
 
     Parameters
     ----------
@@ -458,7 +458,7 @@ SPIKED = (
 
 @dataclass(frozen=True)
 class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
-    """Private least squares with a robust start, a tail histogram and three wide-clip steps.
+    """Private least squares: robust start, tail histogram, then three steps with a wide clip.
 
     Under any law of errors, the method estimates the best linear prediction of the mean label.
     Under the laws of `Problem` with `misfit` 0, `PrivateHuber` has the smaller excess risk.
@@ -474,14 +474,14 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
     norm_share, label_share, gram_share, scale_share, warm_up_share : float
         Shares of the zCDP budget ρ for the start. All shares, also those below, are in (0, 1).
     tail_share : float
-        Share for a histogram and a mean square of products of residual and row length. Both
-        determine the wide clip and the intervals' allowance for bias.
+        Share for the histogram and mean square of products: each residual times its row's length.
+        Both determine the wide clip and the intervals' allowance for bias.
     curvature_share, long_share, moment_share, mean_share : float
         Shares for the moments that intervals need. The rest of ρ goes to the last three steps.
 
     Guarantee
     ---------
-    The guarantee of `least_squares_descent` holds with the declared bounds.
+    Releasing the whole fit spends the budget: `least_squares_descent` with the declared bounds.
 
     Examples
     --------
@@ -500,7 +500,7 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def with_start_of(cls, settings: HuberSettings, *size: Any) -> Self:
-        """Settings with a robust fit's start: `algorithms.least_squares_descent.with_start_of`."""
+        """Settings with the start of Huber `settings` (`algorithms.least_squares_descent`)."""
         return cls(**asdict(with_start_of(settings, *size)))
 
     @classmethod

@@ -63,7 +63,7 @@ class Candidates(Generic[Settings]):
         zooms: int,
         clip: str | None = None,
     ) -> Candidates[Settings]:
-        """Search a grid of `settings` arguments, then `zooms` ever smaller crosses at the best."""
+        """Search a grid of points, then `zooms` crosses around the best point, halved each time."""
         widths = [float(np.max(np.diff(grid), initial=0.0)) for grid in grids]
         crosses = [partial(_cross, steps=np.diag(widths) / 2**zoom) for zoom in range(1, zooms + 1)]
         return cls(name, list(product(*grids)), crosses, settings, clip)
@@ -186,7 +186,7 @@ class Method(ABC):
     gaussian_dp : bool
         True if a run of zCDP budget ρ is also known to be √(2ρ)-Gaussian DP.
     supposes : str
-        Assumption on errors under which the fit estimates the least-squares slopes; empty if none.
+        Assumption on errors that makes the fit estimate least-squares slopes; empty if not needed.
     is_exact : bool
         True if the method adds exact noise to exact sums whenever the noise is secret. It then
         needs no generator, and the guarantee holds in the machine's arithmetic.
@@ -294,7 +294,7 @@ class Method(ABC):
         misfits: Sequence[float],
         rows: int = ROWS,
     ) -> list[list[Prediction]]:
-        """Predict for several values of `Problem.misfit` at the cost of one: runs take equal steps.
+        """Predict for several values of `Problem.misfit` at the cost of one: steps are shared.
 
         A run whose numbers are not finite is reported as diverged.
         """
@@ -316,7 +316,7 @@ class Method(ABC):
     def candidates(
         cls, problem: Problem, budget: Budget, *, intervals: bool = True
     ) -> Iterable[Candidates[Self]]:
-        """Return a search for the best settings for each name in `searched`.
+        """Return, for each name in `searched`, a search for the best settings.
 
         If `intervals` is true, the fit must release the values that its intervals need.
         """
@@ -411,10 +411,7 @@ class Method(ABC):
     def _prepare(
         self, samples: Samples, budget: Budget, declared: Declared
     ) -> Callable[[Any], Fitted]:
-        """Prepare a run: a function of a generator that returns a `Fit` or similar.
-
-        An exact method also accepts None as generator, for exact noise.
-        """
+        """Prepare a run: a function of a generator (or None, if exact) that returns a fit."""
 
     @classmethod
     @abstractmethod

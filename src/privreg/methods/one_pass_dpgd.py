@@ -50,13 +50,14 @@ class OnePassDPGD(Method):
     Parameters
     ----------
     schedule : Schedule
-        Learning rate η̃ with one amplitude; step k of n has rate η̃(k/n) / n.
+        Learning-rate curve η̃ with one amplitude; step k of n has rate η̃(k/n) / n.
     clip_constant : float
         Clip norm of a gradient, divided by √p for p features.
 
     Guarantee
     ---------
-    As in `privreg.algorithms.one_pass_dpgd.fit`, with the noise of `Mechanism.from_schedule`.
+    Releasing the last iterate alone spends the budget: `privreg.algorithms.one_pass_dpgd.fit` with
+    the noise of `Mechanism.from_schedule`.
 
     Examples
     --------
@@ -119,7 +120,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def from_numbers(cls, values: Mapping[str, float], problem: Problem, budget: Budget) -> Self:
-        """Create settings from the numbers of a harmonic or polynomial schedule and the clip."""
+        """Create settings from the clip and the numbers of a harmonic or polynomial schedule."""
         curve: Any = Harmonic if "offset" in values else Polynomial
         shape = [each.name for each in fields(curve)]
         known = [*shape, "clip_constant"]

@@ -337,8 +337,8 @@ class Prediction:
     ----------
     excess_risk, excess_risk_std : float
         Mean over data and private noise, and deviation over runs, of half the excess squared
-        prediction error, in squared label units; `inf` if the run diverges. If the deviation is
-        below 0.3 of the mean, few coordinates decide it, and it may be off by a factor of 2.2.
+        prediction error, in squared label units; `inf` if the run diverges. A deviation below 0.3
+        of the mean may be off by a factor of 2.2, because few coordinates decide the deviation.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float
@@ -374,7 +374,7 @@ class Prediction:
         return bool(self.excess_risk < self.null_risk)
 
     def marked(self, regime: Regime, reason: str) -> Prediction:
-        """Copy of the prediction with this regime, and the theorem or expansion behind it."""
+        """Copy of the prediction with this regime and its `reason` (a theorem or an expansion)."""
         return replace(self, regime=regime, reason=reason)
 
     def with_doubt(self, reason: str) -> Prediction:

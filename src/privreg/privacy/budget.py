@@ -33,13 +33,13 @@ class Neighbours(Enum):
 
     REPLACE_ONE: equal numbers of records; one record differs. ADD_REMOVE: one data set has one more
     record. The number of records enters no output, shape or error. Means divide by a declared
-    number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records; one record
-    is blank in one of them: its features, label and intercept entry are 0. A blank contributes 0 to
-    every release, counts included. The other records keep their places, as algorithms that visit
-    records in order require.
+    number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records; one data
+    set has a blank in place of one record: features, label and intercept entry are 0. A blank adds
+    0 to every release, counts included. The other records keep their places, as algorithms that
+    visit records in order require.
 
-    Functions that take a relation also accept its text. `Neighbours(value)` returns the member for
-    a member or its text, and refuses anything else.
+    Functions that take a relation also accept its text. `Neighbours(value)` accepts a member or its
+    text, returns the member, and refuses anything else.
     """
 
     REPLACE_ONE = "replace-one"
@@ -184,14 +184,14 @@ def to_approximate(rho: ArrayLike, *, delta: ArrayLike) -> FloatArray:
 
 
 def to_approximate_tight(rho: float, *, delta: float) -> float:
-    r"""ε with which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order; at most `to_approximate`.
+    r"""ε with which ρ-zCDP implies (ε, δ)-DP, from the best Rényi order α found.
 
     .. math::
         \varepsilon = \min_{\alpha > 1}\; \rho\alpha
         + \frac{\ln(1/\delta) - \ln\alpha}{\alpha - 1} + \ln\Big(1 - \frac1\alpha\Big)
 
-    The minimum runs over a fine grid of orders that contains 1 + √(ln(1/δ)/ρ), the best order for
-    `to_approximate`; any grid gives a valid ε.
+    The minimum runs over a fine grid of orders; any grid gives a valid ε. The grid contains
+    1 + √(ln(1/δ)/ρ), the best order for `to_approximate`, whose ε is at least as large.
 
     Guarantee
     ---------
@@ -220,7 +220,7 @@ def to_approximate_tight(rho: float, *, delta: float) -> float:
 
 @lru_cache(maxsize=1024)
 def from_approximate_tight(epsilon: float, *, delta: float) -> float:
-    r"""Largest ρ that `to_approximate_tight` maps to at most ε, rounded down by at most 1e-9 of ρ.
+    r"""Largest ρ for which `to_approximate_tight` gives at most ε, rounded down by 1e-9 ρ or less.
 
     The search starts from the inverse of `to_approximate`,
 
@@ -258,8 +258,8 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
     Guarantee
     ---------
-    ε holds for noisy prefix sums of fixed gradients. It also holds if gradients depend on earlier
-    noisy sums, since adaptive queries with Gaussian noise are no worse.
+    ε also holds for noisy prefix sums of gradients, as in DP-FTRL. The gradients may depend on
+    earlier noisy sums: with Gaussian noise, adaptive queries are no worse than fixed ones.
     """
     # Imported here: a budget that is stated in another unit needs none of it.
     from scipy.optimize import brentq
@@ -279,10 +279,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
 
 def _missed(mu: float, shift: float, wanted: float) -> float:
-    """Excess of δ at ε = μ²/2 + μt, with an allowance for rounding, over the wanted δ.
-
-    It is computed from log δ, since a small δ has lost its digits, or from 1 - δ for δ near 1.
-    """
+    """Excess of δ over the wanted δ at ε = μ²/2 + μt, in log δ or 1 - δ, with room for rounding."""
     if wanted <= 0.5 or mu <= 0.5:
         return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
     from scipy.special import erfcx, ndtr
@@ -321,7 +318,7 @@ def _checked_delta(delta: float) -> float:
 def gaussian_rho(epsilon: float, *, delta: float) -> float:
     """Largest ρ at which Gaussian mechanisms are (ε, δ)-DP, rounded down by at most 1e-12 of ρ.
 
-    Inverse of `gaussian_epsilon`, for each ε that is one of its values and δ at least 1e-100.
+    This inverts `gaussian_epsilon` if ε is one of its values and δ is at least 1e-100.
 
     Guarantee
     ---------
@@ -349,6 +346,8 @@ class Budget:
     r"""Zero-concentrated privacy budget ρ under a neighbouring relation.
 
     .. math:: D_\alpha(M(D)\,\|\,M(D')) \le \rho\,\alpha, \qquad \alpha > 1
+
+    D_α is the Rényi divergence of a mechanism M's outputs on two neighbouring data sets D and D'.
 
     Parameters
     ----------
@@ -455,10 +454,10 @@ class Budget:
         return self._stated and self._stated[1]
 
     def gaussian(self) -> Budget:
-        """Budget for mechanisms that only add Gaussian noise and whose shares are fixed beforehand.
+        """Budget for mechanisms that only add Gaussian noise, with shares of ρ fixed beforehand.
 
-        A budget stated as (ε, δ) gets the ρ of the exact Gaussian trade-off. For ε up to 8 at δ =
-        1e-6, this ρ is 11 to 16 % above the ρ of zCDP's conversion. Other budgets stay unchanged.
+        A budget stated as (ε, δ) gets the ρ with which Gaussian noise meets (ε, δ) exactly: 11 to
+        16 % above the ρ of `approximate` for ε up to 8 at δ = 1e-6. Other budgets stay unchanged.
 
         Guarantee
         ---------

@@ -87,7 +87,7 @@ class Seeded:
 
 @dataclass(frozen=True, eq=False)
 class Ongoing(Uncopied):
-    """Noise stream of a run, given to every mechanism after the run's first one.
+    """Noise stream of a run; the mechanisms after the run's first one continue this stream.
 
     Guarantee
     ---------
@@ -123,7 +123,7 @@ def require_source(name: str, value: object) -> NoiseSource:
 
 
 class OneOfMany(OneProcess, Computed):
-    """Register of the one setting that is released among several that share noise.
+    """Register that lets only one of several settings with the same noise be released.
 
     Guarantee
     ---------
@@ -152,7 +152,7 @@ class OneOfMany(OneProcess, Computed):
         self._from_pickle = self._taken is None and prod(self.shape) > 1
 
     def take(self, setting: int | tuple[int, ...] | None = None) -> tuple[int, ...]:
-        """Take a setting (None: the only one) and return its index; refuse a second setting."""
+        """Take a setting (None: the only one), return its index, and refuse all others later."""
         self._require_process()
         given: Any = setting if isinstance(setting, tuple) else (setting,)
         if setting is None and prod(self.shape) == 1:
@@ -271,8 +271,8 @@ def compose(*releases: Release[Any]) -> Release[tuple[Any, ...]]:
     """Combine several releases about the same records into one.
 
     The result holds the tuple of values, the sum of the budgets, and each assumption once. All
-    releases must have the same neighbouring relation. Each release may depend on earlier ones, but
-    the noise of all must be independent.
+    releases must have the same neighbouring relation. A release may depend on earlier ones, but its
+    noise must be independent of theirs.
 
     Source
     ------

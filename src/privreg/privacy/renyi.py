@@ -66,7 +66,7 @@ class LowRankUpdate(Immutable):
     def uncertainty(self) -> float:
         """Bound on the relative rounding error of the least eigenvalue of I + Q(RKRᵀ)Qᵀ.
 
-        At 1 or more, the sign of the eigenvalue is unknown, and so is positive definiteness.
+        If the bound is 1 or more, the eigenvalue's sign and positive definiteness are unknown.
         """
         return self._factorisation.uncertainty
 
@@ -147,9 +147,9 @@ def renyi_divergence(
 
     D is infinite if M is not positive definite. For α > 1 this can happen if P has more variance
     than Q in some direction. At α = 1, D is the Kullback–Leibler divergence. Covariances are
-    matrices, diagonals or `LowRankUpdate`s. The cost is O(d³) if one of them is a full matrix or
-    α = 1. Otherwise it is O(d k²) for a total rank of k, and results with errors above both a
-    relative 1e-6 and an absolute 1e-9 are refused.
+    d x d matrices, diagonals or `LowRankUpdate`s. The cost is O(d³) if one is a full matrix or
+    α = 1, else O(d k²) for a total rank of k. In the latter case, a result is refused if its error
+    exceeds both 1e-9 and 1e-6 times the result.
 
     Source
     ------
