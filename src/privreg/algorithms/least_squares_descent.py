@@ -113,7 +113,7 @@ class ProductTail(Rebuilt):
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, ease: float = 1.0) -> float:
-        r"""Clip t with the shortest bias-aware interval, if noise has deviation νt with ν = `noise`.
+        r"""Clip t with the shortest bias-aware interval, if noise has deviation νt, ν = `noise`.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
