@@ -40,7 +40,7 @@ class Table(NamedTuple):
 
 
 class NeighbouringTables(NamedTuple):
-    """Two tables and their neighbouring relation; no `Release` accepts the pair as its value."""
+    """Two tables and their neighbouring relation; not private, so a `Release` refuses the pair."""
 
     first: Table
     second: Table
@@ -146,7 +146,7 @@ class PrivacyLoss:
             \ln\frac{1 - \delta - \bar\alpha}{\bar\beta}\Big)
 
         where ᾱ and β̄ are the upper confidence bounds of the error rates, as in `audit`. The
-        maximum includes both orders of the neighbours. δ is in [0, 1).
+        two logarithms are for the two orders of the data sets. δ is in [0, 1).
         """
         delta = require_number("delta", delta, least=0, below=1)
 
@@ -295,7 +295,7 @@ def audit_mechanism(
         Number of runs on each data set, at least 20. Sampling error lowers the bound by a share of
         about 12 / (μ √runs) at the default confidence: 4 % at μ = 1 and 10⁵ runs.
     rng, direction, confidence, neighbours
-        `rng` draws all runs; the others are as for `audit`, and so are result and errors.
+        `rng` draws all runs; the other parameters, the result and the errors are as for `audit`.
 
     Examples
     --------

@@ -55,7 +55,7 @@ class ClippedSums(Immutable):
         return partial(build, ClippedSums, **vars(self)), ()
 
     def within(self, bounds: Bounds) -> ClippedSums:
-        """Return the sums with looser bounds; sensitivities at looser bounds are also valid."""
+        """Same sums with looser bounds, whose larger sensitivities also hold for these sums."""
         if not all(wide >= own for wide, own in zip(bounds, self.bounds, strict=True)):
             raise ValueError(f"bounds must be at least those of the sums, {self.bounds}, got less")
         return build(ClippedSums, bounds=bounds, gram=self.gram, moment=self.moment)
@@ -117,15 +117,15 @@ def require_bounds(bounds: Bounds) -> Bounds:
 
 
 def sensitivities(bounds: Bounds, *, neighbours: Neighbours | str) -> Sensitivities:
-    r"""Sensitivities of the least eigenvalue, XᵀX and Xᵀy, in this order, to one record.
+    r"""Sensitivities to one record of λ_min (least eigenvalue of XᵀX), XᵀX and Xᵀy, in this order.
 
     .. math::
         \text{add-remove, zero-out: } (B_x^2,\; B_x^2,\; B_x B_y), \qquad
         \text{replace-one: } (B_x^2,\; \sqrt2 B_x^2,\; 2 B_x B_y)
 
-    B_x and B_y are the bounds of rows and labels. Replacing a row changes XᵀX by xxᵀ - zzᵀ. The
-    operator norm of this change, at most B_x², bounds the change of an eigenvalue. Its Frobenius
-    norm, at most √2 B_x² since ⟨xxᵀ, zzᵀ⟩ ≥ 0, bounds the change of the upper triangle.
+    B_x and B_y are the bounds of rows and labels. Replacing a row z by x changes XᵀX by
+    xxᵀ - zzᵀ. This difference's operator norm, at most B_x², bounds the change of an eigenvalue.
+    Its Frobenius norm, at most √2 B_x² since ⟨xxᵀ, zzᵀ⟩ ≥ 0, bounds that of the upper triangle.
 
     Source
     ------
@@ -178,10 +178,10 @@ def adassp(
     samples : Samples or ClippedSums
         Data, or `clipped_sums` of the data with the same bounds.
     bounds : Bounds
-        Bounds chosen without looking at the data. Rows are shortened and labels clipped to them.
-        Bounds from `bounds_from_data` void the guarantee.
+        Bounds chosen without looking at the data. Rows are shortened, and labels clipped,
+        to these bounds. Bounds from `bounds_from_data` void the guarantee.
     epsilon : float
-        Budget ε, from 1e-12 to `largest_epsilon(delta)`.
+        Budget ε, from 1e-12 to `largest_epsilon(delta)`, the largest that this noise allows.
     delta : float
         Probability δ of the budget, in (0, 1).
     rng : Generator
@@ -200,9 +200,9 @@ def adassp(
     Guarantee
     ---------
     If the bounds are chosen a priori, the noisy λ_min, XᵀX and Xᵀy together are ρ-zCDP under
-    `neighbours`, with ρ = 3/(2s²) = ε² / (6 ln(6/δ)). They are therefore (ε, δ)-DP by
-    `to_approximate`, as each call checks. The usual argument spends ε/3 and δ/3 on each statistic.
-    But at this noise scale, a statistic is (ε/3, δ/3)-DP only if ε is small.
+    `neighbours`, with ρ = 3/(2s²) = ε² / (6 ln(6/δ)). The conversion
+    `to_approximate` then gives (ε, δ)-DP, which each call checks. The usual argument spends ε/3 and
+    δ/3 on each statistic, but at this noise scale a statistic is (ε/3, δ/3)-DP only if ε is small.
 
     Source
     ------

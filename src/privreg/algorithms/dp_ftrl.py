@@ -89,10 +89,10 @@ class FTRLMechanism(Immutable):
     Attributes
     ----------
     sensitivity : float
-        Largest norm γ of the change in :math:`B^{-1}s`, with the gradient sums s of all steps, if
-        each gradient of one record changes by at most 1. For one epoch γ is exact. For several
-        it is exact if the encoder's columns have non-negative inner products, and otherwise an
-        upper bound. For more than about 16,000 steps, γ is increased by a relative 1e-13 × steps,
+        Largest norm γ by which :math:`B^{-1}s` can change if each gradient of one record changes by
+        at most 1; s holds the gradient sums of all steps. γ is exact for one epoch. For several
+        epochs it is exact if the encoder's columns have non-negative inner products, else an upper
+        bound. For more than about 16,000 steps, γ is increased by a relative 1e-13 × steps,
         to allow for rounding in the inverse.
 
     Guarantee
@@ -148,6 +148,8 @@ class FTRLMechanism(Immutable):
         .. math:: \sigma = \frac{\gamma\,\Delta}{m\sqrt{2\rho}},\qquad
             \Delta = 2G \text{ (replace-one)},\quad \Delta = G \text{ (zero-out)}
 
+        with sensitivity γ, clipping norm G, batch size m and the budget's ρ.
+
         Examples
         --------
         >>> from privreg.noise.toeplitz import damped_square_root
@@ -186,8 +188,8 @@ class FTRLMechanism(Immutable):
     def spent(self, *, neighbours: Neighbours | str = Neighbours.REPLACE_ONE) -> float:
         r"""zCDP budget of releasing all iterates, :math:`\rho = (\gamma\Delta/m)^2/(2\sigma^2)`.
 
-        ρ is `inf` without noise or without clipping. Neighbours are replace-one or zero-out.
-        Add-remove is not covered, as it moves all later records to other steps.
+        Symbols are as in `for_budget`. ρ is `inf` without noise or clipping. Neighbours are
+        replace-one or zero-out. Add-remove is not covered: it moves later records to other steps.
         """
         change = self.sensitivity * _record_change(self.clip_norm, neighbours)
         if self.gradient_noise_std == 0 or isinf(change):
@@ -250,16 +252,17 @@ def dp_ftrl(
     rng : Generator
         Source of the noise.
     ridge : float
-        Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12. Its gradient is not clipped.
+        Factor δ of the penalty δ/2 ‖θ‖², 0 or from 1e-12 to 1e12; its gradient is not clipped.
     start, times
-        As for `full_batch_dpgd`, but `times` holds only the last step by default.
+        Start θ_0, by default 0, and increasing steps at which iterates are returned, by default the
+        last; otherwise as for `full_batch_dpgd`.
 
     Guarantee
     ---------
     All iterates together are ρ-zCDP with ρ = `mechanism.spent()` for data sets of equal size that
-    differ in one replaced record. With ``neighbours="zero-out"``, two data sets differ in one
-    record, which is blank (features and label 0) in one of them. Gaussian noise is assumed exact;
-    sampling in floating point is not covered.
+    differ in one replaced record. ``spent(neighbours="zero-out")`` is ρ for data sets that
+    differ in one record, which is blank (features and label 0) in one of them. Gaussian noise is
+    assumed exact; sampling in floating point is not covered.
 
     Examples
     --------
@@ -420,10 +423,7 @@ def step_rows(features, labels, norms, noise, epoch_ends, settings, state):  # t
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def draw_and_step(rng, scales, error, label_noise_std, step_size, noise, risks):  # type: ignore[no-untyped-def]
-    """Descend on fresh Gaussian rows with given noise (steps, d); write to `risks` (steps + 1,).
-
-    `error` is θ - θ*.
-    """
+    """Descend on fresh Gaussian rows from `error` = θ - θ*, with given noise; write to `risks`."""
     steps, dimension = noise.shape
     sample = np.empty(dimension)
     for step in range(steps + 1):

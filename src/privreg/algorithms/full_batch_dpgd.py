@@ -75,7 +75,7 @@ class ScreenedSamples(Immutable):
     kept: Chunk = field(repr=False)
 
     def holds(self, parameters: FloatArray, *, step: int) -> bool:
-        """True if all columns of `parameters` (p, runs) are near the path's point at `step`."""
+        """True if `parameters` (p, runs) are all within `radius` of the path's point at `step`."""
         centre = self.centres[min(step, len(self.centres) - 1)]
         gap = parameters - centre[:, None]
         return bool(np.max(np.einsum("jl,jl->l", gap, gap)) <= self.radius**2)
@@ -83,7 +83,10 @@ class ScreenedSamples(Immutable):
     def clipped_gradient_sum(
         self, parameters: FloatArray, *, clip_norm: FloatArray
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """`clipped_gradient_sum` of all rows, by p² operations and a pass over the rows `kept`."""
+        """Negative sum of all rows' clipped gradients, (p, runs), and numbers of clipped rows.
+
+        Valid if `holds` is true and no entry of `clip_norm` is below that of the screening.
+        """
         sums, clipped = sum_clipped(iter([self.kept]), parameters, clip_norm)
         return sums + self.moment[:, None] - self.gram @ parameters, clipped
 
@@ -106,10 +109,10 @@ def screen(
     """Screen a data set for gradient descent with Gaussian noise; None if screening saves no time.
 
     The path of `ScreenedSamples` is noiseless, unclipped descent on the first 65,536 rows. With
-    probability 0.999 its radius covers the noise of `lanes` runs at all steps. The radius also
-    covers the sampling error of these rows. Path and radius do not affect correctness, only how
-    often all rows must be used. Only the first rows are read more than once. The result is None if
-    the descent diverges, or if more than a quarter of the rows or 128 MB would have to be kept.
+    probability 0.999, `radius` covers the noise of all runs (`lanes`) at all steps. It also covers
+    the sampling error of the first rows. Path and radius do not affect correctness, only how
+    often a step must use all rows. Only the first rows are read more than once. The result is
+    None if the descent diverges, or if more than 1/4 of the rows or 128 MB would have to be kept.
     """
     samples = as_samples(samples)
     chunks = clippable_chunks(samples, np.array([clip_norm]))
@@ -241,10 +244,12 @@ class FullBatchIterates(Rebuilt):
         *,
         neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
     ) -> Release[FloatArray]:
-        r"""Return the iterates of all m runs of T steps of one setting, with their budget.
+        r"""Return one setting's iterates, from all m runs of T steps, with their budget.
 
         .. math:: \rho = \frac{mT}2\Big(\frac{\Delta}{n\lambda}\Big)^2,\qquad
             \Delta = 2\gamma \text{ (replace-one)},\quad \gamma \text{ (otherwise)}
+
+        with clipping bound γ, noise deviation λ and divisor n.
 
         Parameters
         ----------
@@ -279,7 +284,7 @@ def full_batch_noise_std(
     gradients: ArrayLike,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> FloatArray:
-    r"""Noise deviation of the mean clipped gradient at which all released iterates together cost ρ.
+    r"""Noise deviation λ of mean clipped gradients at which all released iterates together cost ρ.
 
     .. math::
         \lambda = \Delta\sqrt{\frac{T}{2\rho}}
@@ -383,7 +388,7 @@ def full_batch_dpgd(
 
     Source
     ------
-    brown2024, Algorithm 1 and Lemma 2.1. The algorithm numbers the noise z_t, equation (2) z_{t-1}.
+    brown2024, Algorithm 1 and Lemma 2.1. Step t has noise z_t there, z_{t-1} in equation (2).
     """
     noise = require_array(
         "gradient_noise_std", gradient_noise_std, shape=(...,), least=0, most=MOST

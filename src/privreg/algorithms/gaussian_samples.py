@@ -32,7 +32,7 @@ class GaussianSamples(Rebuilt):
         \mathbf x_i = C \mathbf g_i,\ \mathbf g_i \sim N(0, I_p), \qquad
         y_i = \mathbf x_i^\top\theta^* + \xi_i,\ \xi_i \sim N(m, \sigma^2)
 
-    A row does not depend on `sample_size`: a larger data set starts with the rows of a smaller one.
+    Rows do not depend on `sample_size`: a larger data set from this seed starts with the same rows.
 
     Parameters
     ----------

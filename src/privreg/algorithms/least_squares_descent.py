@@ -65,9 +65,9 @@ class ProductTail(Rebuilt):
     counts are linear. Counts hidden by noise are extrapolated, not bounded.
 
     `edges` are the upper ends of all bins but the last, a factor √2 apart. `smoothed` (bins,) is
-    e^η; the first bin, which starts at 0, keeps its own count. `square` holds a noisy mean M of
-    q²/p and its deviation D. For the smoothed law's mean S of q²/p, `missing` is max(M - D - S, 0),
-    and `rare` is true if `missing` exceeds S. `excess` uses (q/√p - t)₊ ≤ q²/(4pt).
+    e^η; only the first bin, which starts at 0, keeps its noisy count. `square` holds a noisy mean M
+    of q²/p and its noise deviation D. If S is the smoothed law's mean of q²/p, `missing` is
+    max(M - D - S, 0); `rare` is true if M - D > 2S. `excess` uses (q/√p - t)₊ ≤ q²/(4pt).
     """
 
     edges: FloatArray
@@ -108,19 +108,19 @@ class ProductTail(Rebuilt):
         return float(gradient.sum()) + CAUTION * deviation + self.missing / (4 * width)
 
     def share_beyond(self, width: float) -> float:
-        """Share of the records with a product q/√p above t = `width`."""
+        """Estimated share of the records with q/√p above t = `width`."""
         by_bin = np.sum(self._shares * (self._points > width), axis=1)
         return float(min(by_bin @ self.smoothed[1:] / self.sample_size, 1.0))
 
     def best_width(self, *, noise: float, ease: float = 1.0) -> float:
-        r"""Clip t with the shortest bias-aware interval, for private noise of std νt, ν = `noise`.
+        r"""Clip t with the shortest bias-aware interval, if noise has deviation νt, ν = `noise`.
 
         .. math::
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with m₁ of `excess`, m₂ the mean of min(q/√p, t)², κ = `LEAN`, c the `bias_aware_quantile`.
-        The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 2
-        with an intercept (intervals then allow for less bias), else 1; doubled if none is finite.
+        The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 1,
+        times 2 with an intercept (intervals then allow for less bias), times 2 if none is finite.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -140,10 +140,7 @@ class ProductTail(Rebuilt):
 def _smooth(
     counts: FloatArray, *, noise_std: float, sample_size: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Log counts by penalised least squares, and their covariance from the curvature.
-
-    The steps are Levenberg's damped Gauss-Newton steps; the penalty follows second differences.
-    """
+    """Log counts by penalised least squares (Levenberg's method), and their covariance."""
     size = len(counts)
     variance = noise_std**2 + 1.0
     first, second = (np.diff(np.eye(size), order, axis=0) for order in (1, 2))
@@ -306,9 +303,10 @@ def step_sizes(shares: Sequence[float]) -> FloatArray:
 def with_start_of(
     settings: HuberSettings, sample_size: int, dimension: int, budget: Budget
 ) -> LeastSquaresSettings:
-    """Settings with the start of a Huber fit; the other shares keep their default proportions.
+    """Settings that start like a Huber fit; the other shares keep their default proportions.
 
-    `curvature_share` and `long_share` are doubled, at most twice, while noise hides A₁ at any R₁.
+    While noise hides A₁ at any length R₁ of rows, `curvature_share` and `long_share` are doubled,
+    at most twice. `least_squares_descent` defines A₁ and R₁.
     """
     start = {name: part * getattr(settings, name) for name, part in START.items()}
     left = 1.0 - settings.norm_share - LeastSquaresSettings.label_share - plain_sum(start.values())

@@ -50,7 +50,7 @@ CANCELLED = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class LinearRecords(Immutable):
-    r"""Law of a record with independent feature coordinates and a linear label with clipped noise.
+    r"""Law of records with independent feature coordinates, and linear labels with clipped noise.
 
     .. math::
         a_j = \mu_j + s_ju_j,\qquad b = a^\top\tilde x + \xi,\qquad
@@ -124,7 +124,7 @@ class LinearRecords(Immutable):
         return self.label_noise_std**2 * clipped_normal_variance(self.label_noise_clip)
 
     def risk(self, parameters: ArrayLike) -> FloatArray:
-        """Population risk at parameters (..., d): half the mean squared error of a fresh label."""
+        """Population risk at parameters (..., d): half the mean squared error on a fresh record."""
         error = np.asarray(parameters, dtype=float) - self.target
         excess = (error**2).dot(self.std**2) + error.dot(self.mean) ** 2
         return np.asarray(0.5 * (excess + self._label_noise_square))
@@ -261,12 +261,13 @@ class NoisySGDRuns(Rebuilt):
 
         .. math:: \rho = 2c^2/\sigma^2
 
-        for clip c and noise σ, also under zero-out: a blank record keeps the penalty's gradient.
+        for clipping norm c and noise deviation σ. Zero-out costs the same as replace-one, since a
+        blank record keeps the penalty's gradient.
 
         Parameters
         ----------
         setting : (int, int), optional
-            Indices of the noise scale and of the clipping norm, as for `FullBatchIterates.release`.
+            Indices of noise scale and norm; optional or refused as in `FullBatchIterates.release`.
         neighbours : Neighbours
             Neighbouring relation, replace-one or zero-out.
         """
@@ -361,7 +362,6 @@ def one_pass(  # type: ignore[no-untyped-def]
     """Advance `iterate` (settings, d) over all steps; fill `risk` (settings, steps + 1).
 
     A setting is a pair of noise and norm; settings with the first noise come first.
-
     If no rows are given, a step draws d feature coordinates, a label noise and d noise coordinates,
     in that order. If rows are given, it draws only the d noise coordinates. `clipped` (settings,)
     counts the steps with a gradient longer than the norm.

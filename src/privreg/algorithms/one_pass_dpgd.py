@@ -47,10 +47,7 @@ from privreg.schedules import Schedule, noise_multipliers, step_shape
 def draw_and_step(  # type: ignore[no-untyped-def]
     rng, eigenvalues, deviation, label_noise_std, runs, record, risk_out
 ):
-    """Run on Gaussian samples, drawn in the loop; `deviation` (settings, d) is theta - theta*.
-
-    Steps without private noise draw no noise direction.
-    """
+    """Run on Gaussian samples, drawn in the loop; `deviation` (settings, d) is theta - theta*."""
     step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     settings, dimension = deviation.shape
     scale = np.sqrt(eigenvalues)
@@ -123,7 +120,6 @@ def step_block(  # type: ignore[no-untyped-def]
     `predictions` (sample_size, settings) use the parameters before the block. `gram` holds inner
     products of samples with samples. `noise_overlap` holds inner products of samples with
     directions of the private noise, and has no column if the block has no noise.
-
     Returns True if all rows and labels are in the range of `is_within_range`. If False is returned,
     the computed moves are meaningless.
     """
@@ -198,7 +194,6 @@ def step_rows(  # type: ignore[no-untyped-def]
     """Run one setting, sample by sample, and update `parameters` (d,) in place.
 
     `directions` (sample_size, d) of the private noise have no row if there is no noise.
-
     Returns True if all rows and labels are in the range of `is_within_range`; else moves nothing.
     """
     squared_norms, within = _squared_norms(rows, labels, in_range)
@@ -225,10 +220,7 @@ def step_rows(  # type: ignore[no-untyped-def]
 def step_narrow_rows(  # type: ignore[no-untyped-def]
     rows, labels, directions, runs, in_range, parameters
 ):
-    """Run all settings, sample by sample, and update `parameters` (d, settings) in place.
-
-    `directions` and the return value are as for `step_rows`.
-    """
+    """As `step_rows`, for all settings at once: updates `parameters` (d, settings)."""
     step_shape, noise_shape, bounds, amplitude, clip_norm = runs
     dimension, settings = parameters.shape
     squared_norms, within = _squared_norms(rows, labels, in_range)
@@ -332,10 +324,7 @@ def _spread(freedom):  # type: ignore[no-untyped-def]
 
 @njit(inline="always")
 def _chi_square(rng, freedom, spread):  # type: ignore[no-untyped-def]
-    """Draw as `rng.chisquare` does, without recomputing constants at each call.
-
-    Marsaglia and Tsang (2000): cube a Gaussian of mean 1 and deviation `spread`; accept or reject.
-    """
+    """Draw like `rng.chisquare` (Marsaglia and Tsang 2000), with `spread` computed beforehand."""
     if freedom <= 2:
         return rng.chisquare(freedom)
     centre = freedom / 2 - 1 / 3
@@ -360,7 +349,7 @@ NARROW = 16
 
 @dataclass(frozen=True)
 class Mechanism(Immutable):
-    """Settings of one-pass DP-GD; their learning rates have a common shape.
+    """Settings of one-pass DP-GD, whose step sizes are multiples of one `step_shape`.
 
     Setting g takes steps `amplitude[g] * step_shape`, clips gradients to norm `clip_norm[g]` and
     adds noise of standard deviation `2 * clip_norm[g] * amplitude[g] * noise_shape`.
@@ -420,7 +409,7 @@ class Mechanism(Immutable):
         budget: Budget,
         clip_constant: ArrayLike,
     ) -> Mechanism:
-        """Mechanism with the noise of equation (4.2), at which each sample costs the whole budget.
+        """Mechanism with the noise of bombari2025, (4.2): each sample costs the whole budget.
 
         Gradients are clipped to norm c sqrt(dimension). The clipping constants c have the
         residual's unit. They are broadcast with the schedule's amplitudes and flattened.
@@ -467,8 +456,8 @@ def fit(
     Guarantee
     ---------
     Each row of the result spends at most the mechanism's budget in real arithmetic, for every data
-    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered: the
-    exact integer sums that prevent such leaks elsewhere require that all iterates be private.
+    set with finite entries, subnormal to 1e308. Leaks through floating point are not covered. Exact
+    integer sums would prevent them only if all iterates were private, not just the last.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found
@@ -513,11 +502,11 @@ def isotropic_risk_path(
     label_noise_std: float,
     record: ArrayLike | None = None,
 ) -> FloatArray:
-    r"""Excess risk as from `risk_path` for an isotropic covariance; the cost does not grow with d.
+    r"""Excess risk along runs on samples with covariance I, at a cost that does not grow with d.
 
     By rotation invariance :math:`m = \|\theta_k - \theta^*\|^2` is a Markov chain driven by a few
-    scalars: the component of a sample along the error, the norm of the rest, the label noise and
-    three components of the private noise.
+    scalars: a sample's component along the error and its norm across the error, the label noise,
+    and three parts of the private noise.
 
     Parameters
     ----------

@@ -292,7 +292,7 @@ class Records(Rebuilt):
 
 @dataclass(frozen=True, eq=False)
 class Persons(Immutable):
-    """Index of each row's person, counted from 0, shape (rows,); computed once."""
+    """Each row's person, as a number from 0 in `codes` (rows,); computed once and reused."""
 
     codes: NDArray[np.intp]
 

@@ -234,8 +234,8 @@ def rescaled(chunk: Chunk) -> Chunk:
     A row longer than 1e50 is shortened to 1e50 together with its label. This keeps the gradient's
     direction, and the length of a clipped gradient. A row shorter than 1e-50 is lengthened to
     1e-50, and its label is divided by the same factor: :math:`\|x\|y` stays the same, and
-    :math:`\|x\|^2\theta` is negligible beside it. A label beyond ±1e110 is set to ±1e110: its
-    gradient is clipped either way. The change of a row does not depend on other rows.
+    :math:`\|x\|^2\theta` is negligible beside it. A label beyond ±1e110 is set to ±1e110: the
+    row's gradient is clipped either way. The change of a row does not depend on other rows.
     """
     features, labels, norms = chunk
     if is_within_range(labels, norms):

@@ -74,7 +74,7 @@ def shaped_budget(
     steps: int,
     neighbours: Neighbours | str = Neighbours.REPLACE_ONE,
 ) -> Budget:
-    """zCDP budget spent at this noise multiplier; inverse of `shaped_noise_multiplier`."""
+    """zCDP budget of one pass at this noise multiplier; inverse of `shaped_noise_multiplier`."""
     ratio = _sensitivity(neighbours, correlation, steps) / noise_multiplier
     return Budget.half_square(ratio, neighbours=neighbours)
 
@@ -166,7 +166,7 @@ def shaped_dp_ftrl(
 
 @dataclass(frozen=True, eq=False)
 class ShapedMechanism(Rebuilt):
-    r"""All settings that determine the privacy of a run, and no others.
+    r"""All settings that determine the privacy of a run of `shaped_dp_ftrl`, and no others.
 
     Parameters
     ----------
@@ -255,7 +255,8 @@ class FixedClip:
     Parameters
     ----------
     clip_norm : float
-        Clip norm ψ, in the norm of Σ⁻¹, from 1e-12 to 1e12; or `inf`, which clips nothing.
+        Bound ψ on √(gᵀΣ⁻¹g) for gradients g and the noise's shape Σ, from 1e-12 to 1e12; or `inf`,
+        which clips nothing.
     """
 
     clip_norm: float
@@ -268,9 +269,9 @@ class FixedClip:
 class ResidualClip(Immutable):
     r"""Clipping at ψ_t = C l_t, where l_t is a residual scale of public rows at step t.
 
-    Noise is scaled by the largest ψ so far. Noise enlarges residuals, and residuals enlarge ψ. With
-    feature covariance H, and τ, Σ, N of `ShapedMechanism`, ψ diverges if the step size exceeds
-    about 1/(τC√(tr(HΣ) log₂N)).
+    Noise is scaled by the largest ψ so far. Noise enlarges residuals, and residuals enlarge ψ. For
+    feature covariance H, noise multiplier τ, noise shape Σ and N rows, ψ diverges if the step size
+    exceeds about 1/(τC√(tr(HΣ) log₂N)).
 
     Parameters
     ----------
@@ -297,7 +298,7 @@ class ResidualClip(Immutable):
         require_fields(self, labels=partial(within, shape=(len(self.features),)))
 
     def clip_norm(self, parameters: FloatArray) -> float:
-        """Clip norm C l at the current parameters (d,); `inf` if beyond double precision."""
+        """Clip norm C√(2 × mean squared residual) at `parameters` (d,); `inf` if it overflows."""
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = self.features @ parameters - self.labels
             scale = self.per_residual * float(np.sqrt(2.0 * np.mean(residuals**2)))

@@ -46,7 +46,7 @@ FloatArray = NDArray[np.float64]
 class NoisyValue:
     """Private statistic and the standard deviation of its noise.
 
-    Symmetric matrices have noise E as from `symmetric_noise`: uᵀEu has this deviation for each unit
+    A symmetric matrix has noise E (`symmetric_noise`): uᵀEu has deviation `noise_std` for each unit
     vector u, and off-diagonal entries have 1/√2 of it. Other statistics have independent noise.
     """
 

@@ -113,7 +113,7 @@ def checkpoints(
 ) -> Interval:
     """Interval from m iterates of one run: those of steps burn_in + l L for l = 1, ..., m.
 
-    Parameters, m and L are as for `batch_means`.
+    m is `replicates`, and L is ⌊(N - burn_in)/m⌋. Parameters are as for `batch_means`.
 
     Source
     ------
@@ -164,7 +164,8 @@ def interval_quality(
         \theta^{(l)} = \sum_t W_{lt}\theta_t, \qquad
         \theta_j^{(\cdot)} - \hat\theta_j \sim N(b_j, C_j)
 
-    Of the m replicates, the bias b_j from θ̂ and the covariance C_j enter `t_interval_coverage`.
+    A row of W holds the weights of iterates in a replicate. For coefficient j, the m replicates'
+    bias b_j from the minimiser θ̂ and their covariance C_j enter `t_interval_coverage`.
 
     Parameters
     ----------
@@ -219,10 +220,10 @@ def interval_quality_of_data(
     level: float = 0.95,
     start: ArrayLike | None = None,
 ) -> IntervalQuality:
-    """Quality of the intervals on a data set under a given budget, as in `interval_quality`.
+    """Coverage and length of intervals on a data set under a given budget (`interval_quality`).
 
-    The result is exact if no gradient is clipped; else `clipping` bounds its error. It is not
-    private: use it to choose parameters on public or synthetic data.
+    The result is exact if no gradient is clipped; else `clipping` bounds the error of `coverage`.
+    It is not private: use it to choose parameters on public or synthetic data.
 
     Parameters
     ----------
@@ -232,6 +233,8 @@ def interval_quality_of_data(
         Budget of all N gradients together, finite.
     clip_norm, step_size : float
         Clipping bound γ on a row's gradient norm, and step size η.
+    gradients, construction, replicates, burn_in, level
+        As for `interval_quality`; the number N of gradients sets the noise.
     start : array_like, shape (p,), optional
         Starting point θ_0, 0 by default.
 
@@ -288,7 +291,7 @@ def interval_quality_of_data(
 
 
 def t_interval_coverage(bias: ArrayLike, covariance: ArrayLike, *, level: float) -> FloatArray:
-    r"""Probability (...) that Student's interval from m Gaussian replicates x covers the target.
+    r"""Probability that Student's interval from m Gaussian replicates x covers the target.
 
     .. math::
         \Pr\Big[\bar x^2 \le \frac{t^2}{m}\hat\sigma^2\Big] = \Pr[x^\top Q x \le 0], \qquad

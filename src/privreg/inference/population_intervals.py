@@ -74,9 +74,9 @@ class CoefficientIntervals(TwoSided):
     level : float
         Nominal coverage of the target.
     target : str
-        "population" for the minimiser in the population, "empirical" for the one on the rows.
+        "population" for the minimiser in the population, "empirical" for the one on these records.
     bias : ndarray, shape (k,), optional
-        Largest bias that the half-width allows for; None if there is none.
+        Largest bias that the half-width allows for; None if it allows for no bias.
     reasons : tuple of str
         Reason for each infinite interval, an empty text for others; () if no reasons are known.
     privacy_error : ndarray, shape (k,), optional
@@ -121,8 +121,8 @@ class CoefficientIntervals(TwoSided):
         r"""Two-sided p-values, shape (k,), for the hypothesis that the target is `value`.
 
         They invert the intervals: p is less than α if the interval of level 1 - α excludes the
-        value, whatever `level` is. p is 1 if the interval is infinite. With d the centre's distance
-        from the value, and s, ν and b as in `half_widths`, p is the only solution α of
+        value, whatever `level` is. p is 1 if the interval is infinite. With standard error s, ν
+        degrees of freedom, bias b and distance d from centre to value, p is the only solution α of
 
         .. math::
             \alpha = \Phi(r - q) + \Phi(-r - q), \qquad
@@ -179,11 +179,13 @@ def population_intervals(
         \theta_j \pm t_{(1+\ell)/2,\,\nu_j}\sqrt{(W C W^\top)_{jj}}, \qquad
         C = \hat A^{-1}\hat B\hat A^{-\top}/n + V, \quad \nu_j = 2/\kappa_j^2
 
-    Â and B̂ are as in `shrunk_moments`, W is the whitening, V the covariance from private noise, and
-    κ_j the relative noise in the variance estimate.
+    Â and B̂ are the curvature and second moment of `shrunk_moments`, W is the whitening, V the
+    covariance from private noise, and κ_j the relative noise in the variance estimate.
 
     Parameters
     ----------
+    fit : HuberFit
+        Released values of a Huber regression.
     level : float
         Nominal coverage ℓ, in (0, 1).
     target : {"population", "empirical"}
@@ -260,7 +262,8 @@ def half_widths(
 
     .. math:: h = \frac{t_\nu}{z}\,c(b/s)\,s
 
-    t and z are Student's and the normal quantile, c is `bias_aware_quantile`; if b = 0, h = t_ν s.
+    t_ν and z are the two-sided quantiles of Student's t and of the normal law, and c is the
+    `bias_aware_quantile`. If b = 0, h = t_ν s.
     """
     error, degrees = standard_error, degrees_of_freedom
     known = np.isfinite(error) & (degrees > LEAST_DEGREES)
@@ -309,7 +312,7 @@ def last_iterate_law(fit: HuberFit, moments: ShrunkMoments | None = None) -> Las
 class CoefficientCovariance:
     """Covariances of coefficients about their target, (k, k), from sampling and from noise.
 
-    If a coefficient's standard error is infinite, its variance is `inf`, its covariances are NaN.
+    If a coefficient's standard error is infinite, its variance is `inf` and its covariances NaN.
     """
 
     sampling: FloatArray
@@ -356,7 +359,7 @@ def _with_errors(matrix: FloatArray, error: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ShrunkMoments:
-    """Curvature A and second moment B in whitened coordinates, and the noise left in both."""
+    """Curvature A and clipped gradients' second moment B, whitened, and the noise left in both."""
 
     curvature: FloatArray  # A
     second_moment: FloatArray  # B
@@ -369,7 +372,7 @@ class ShrunkMoments:
 
     @property
     def step_noise(self) -> float:
-        """Larger noise in uᵀAu for typical u: of the released A, or of tr(A)/p × Gram matrix."""
+        """Noise of uᵀAu for typical u: from A or tr(A)/p × Gram matrix, whichever is larger."""
         typical = float(np.trace(self.gram_noise)) / len(self.gram_noise)
         return max(self.curvature_noise, self.mean_curvature * typical)
 
@@ -382,8 +385,8 @@ class ShrunkMoments:
             \delta(u^\top C u) = -2\,a^\top E_A\,c + a^\top E_B\,a/n, \qquad
             a = A^{-1}u,\ c = C u
 
-        C is the covariance about the target. If A = πΣ and B = mΣ, the sampling part is
-        proportional to Σ⁻¹ and the private part to its square.
+        E_A and E_B are the noise of A and B; C is the covariance about the target. If A = πΣ and
+        B = mΣ, the sampling part of C is proportional to Σ⁻¹ and the private part to Σ⁻².
         """
         direction = _unit(direction)
         # In rows, so that sums have one order.
@@ -402,7 +405,7 @@ class ShrunkMoments:
         return float(np.sqrt(variance + (shape * thinness) ** 2) / float(direction @ c))
 
     def along(self, fit: HuberFit, direction: FloatArray) -> ShrunkMoments | None:
-        """Moments in which uᵀAu, for this u, is at most its noisy value plus one deviation.
+        """Moments with uᵀAu, for this u, lowered to at most its noisy value plus one deviation.
 
         None if noise hides the direction. The limit undoes shrinkage that raises a small curvature.
         """
@@ -431,7 +434,7 @@ class ShrunkMoments:
 
 
 def shrunk_moments(fit: HuberFit) -> ShrunkMoments:
-    r"""Estimate A and B from released values, as a compromise between plug-in and sandwich.
+    r"""Estimate curvature A and second moment B from a fit, between plug-in and sandwich.
 
     .. math::
         \hat A = \hat\pi\hat\Sigma + \omega_A(\tilde A - \hat\pi\hat\Sigma), \qquad

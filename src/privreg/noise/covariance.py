@@ -151,7 +151,8 @@ class PublicCovariance(Immutable):
         not cover them.
     ridge : float
         λ, from 1e-9 times the largest eigenvalue of X̃ᵀX̃ to 1e24. With a smaller λ, rounding would
-        dominate the inverse norms. With λ = M/(Nη), Σ is an estimate of `population_covariance`.
+        dominate the inverse norms. For λ = M/(Nη), Σ estimates the
+        `population_covariance` with horizon Nη.
 
     Examples
     --------

@@ -82,8 +82,8 @@ def truncated(
     ---------
     A record's entries are whole numbers with a sum of squares of at most 2⁴⁰, for any rows and
     factors. A record with a larger sum, or with a number that is not finite, is set to 0. Records
-    of norm at most `bound` are kept. A record is a row, or the rows from one of `starts` to the
-    next; its entries depend on its rows and factors alone.
+    of norm at most `bound`, factors included, are kept. A record is a row, or the rows from one of
+    `starts` to the next; its entries depend on its rows and factors alone.
     """
     ends = np.arange(len(rows) + 1) if starts is None else np.append(starts, len(rows))
     whole = np.empty(rows.shape)
@@ -170,9 +170,9 @@ def rounded_normals(shape: int | tuple[int, ...], *, std: int) -> NDArray[np.int
 
     .. math:: Z = \mathrm{round}(s\,\xi), \qquad \xi = \pm(k + x) \sim N(0, 1)
 
-    The law of Z is exact, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and the
-    digits of x in [0, 1). A deviate takes about 17 words of 64 bits from the operating system. If
-    64 digits do not decide (equal digits, or a product s x near a half), more digits are drawn.
+    The law of Z is exact, for s from 0 to 2⁵³. Comparisons of uniform digits alone give k and
+    x in [0, 1). A deviate takes about 17 words of 64 bits from the operating system. More digits
+    are drawn if 64 do not decide a comparison (equal digits) or the rounding (s x near a half).
 
     Source
     ------

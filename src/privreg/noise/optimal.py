@@ -53,8 +53,8 @@ class ToeplitzOptimum(NamedTuple):
     encoder, decoder : ndarray, shape (steps,)
         Toeplitz coefficients; the first is 1.
     error : float
-        Root mean square error at a noise multiplier of 1: sensitivity times the root of a variance,
-        the mean over steps or the last, summed over workloads with their weights.
+        Root mean square error at a noise multiplier of 1: sensitivity times √V. V is a variance,
+        the mean over steps or that of the last step, in the weighted sum over workloads.
     """
 
     encoder: FloatArray
@@ -95,7 +95,7 @@ def toeplitz_optimum(
     -----
     One evaluation of the error takes O(workloads × steps log steps). A search over the encoder's
     coefficients is well conditioned: near the optimum, the curvature of the error is the identity
-    plus the criterion's weights m_t of the steps t.
+    plus a diagonal matrix of the weights that the criterion gives to the steps.
 
     Examples
     --------
@@ -262,10 +262,10 @@ def dense_optimum(
 ) -> DenseOptimum:
     r"""Find the mechanism of least mean error, for one or several epochs in a fixed order.
 
-    Limited-memory BFGS on X = CᵀC, for an encoder C, starts from the Toeplitz optimum with as many
-    bands as an epoch has steps, plus a correction from the optimum for fewer steps. The search is
-    preconditioned in the cosine basis. There X is nearly diagonal with entries x_i. The curvature
-    at (i, j) is nearly :math:`v\,(1/x_i + 1/x_j)`, where -v is the mean of the gradient's diagonal.
+    Limited-memory BFGS searches over X = CᵀC for encoders C. It starts from the Toeplitz optimum
+    with as many bands as an epoch has steps, corrected by the optimum for fewer steps. The search
+    is preconditioned in the cosine basis. There X is nearly diagonal with entries x_i. If -v is the
+    mean of the gradient's diagonal, the curvature at (i, j) is nearly :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
     ----------
@@ -375,8 +375,7 @@ class _DenseProblem:
 def _start(problem: _DenseProblem) -> tuple[FloatArray, FloatArray | None]:
     """A banded start, plus a correction from the optimum for fewer steps; and its inverse.
 
-    The correction is the difference between that optimum and its own banded start. The inverse is
-    None if the result is not positive definite.
+    The correction is that optimum minus its banded start. The inverse is None if not definite.
     """
     gram = _banded(problem.kernel, problem.epochs)
     factor = next((prime for prime in (2, 3, 5) if problem.period % prime == 0), 0)

@@ -114,7 +114,8 @@ def multi_participation_bound(encoder: ArrayLike, *, participations: int, separa
 
     For Toeplitz coefficients c, the bound is the sensitivity of their non-increasing majorant
     :math:`\bar c_t = \max_{s \ge t} |c_s|`. The bound equals `multi_participation_sensitivity` for
-    non-negative, non-increasing coefficients. For a matrix C of sensitivity γ it is
+    non-negative, non-increasing coefficients. For a matrix C of
+    sensitivity γ, the bound is the root of the right-hand side of
 
     .. math:: \gamma^2 \le
         \max_P \sum_{i \in P} \max_{Q \ni i} \sum_{j \in Q} |C_{:,i}^\top C_{:,j}|

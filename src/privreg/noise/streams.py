@@ -287,15 +287,15 @@ class Correlation(Protocol):
         """Stream of noise increments ξ_t, one for each step t, made from standard normal draws."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Steps whose draws ξ_t subtracts; steps whose draws ξ_t is the last to use; t = `step`.
+        """Steps whose draws the increment ξ_t subtracts, and steps whose draws ξ_t uses last.
 
-        Steps start at 1. None if increments combine many draws; the noise scale must then be fixed.
+        t = `step` ≥ 1. None if increments combine many draws; the noise scale must then be fixed.
         """
 
 
 @dataclass(frozen=True)
 class TreeCorrelation:
-    """Tree aggregation (anon2024, Algorithm 3): prefix t has one node's noise per binary 1 of t.
+    """Tree aggregation (anon2024, Algorithm 3): prefix t uses one node for each binary 1 of t.
 
     Examples
     --------

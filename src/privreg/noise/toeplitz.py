@@ -283,8 +283,8 @@ def inverse_coefficients(coefficients: ArrayLike) -> FloatArray:
     """First column of the inverse of a lower-triangular Toeplitz matrix with nonzero first entry.
 
     Forward substitution takes steps × bands products, with an error of a few ulp of the inverse's
-    norm. Above 2^28 products, Newton's iteration takes O(steps log steps), with an error of 1e-13 ×
-    steps × norm. A result whose error may exceed 1e-4 of its largest entry is refused.
+    norm. Above 2^28 products, Newton's iteration is used: O(steps log steps), with an error of
+    1e-13 × steps × norm. A result whose error may exceed 1e-4 of its largest entry is refused.
 
     Examples
     --------
