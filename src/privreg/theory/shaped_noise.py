@@ -123,7 +123,7 @@ def private_risk(
     Parameters
     ----------
     eigenvalues, step_size, sample_size
-        λ, η and N, as in `sgd_risk`.
+        Eigenvalues λ, step size η and number N of steps, as in `sgd_risk`.
     covariance : array_like, shape (d,)
         Diagonal Σ_ii of the noise shape Σ in the eigenbasis, at least 0; the others do not matter.
     noise_std : float
@@ -266,7 +266,7 @@ def privacy_error(
     factor : array_like, shape (d,)
         Factor V(ηλ_i) of the noise's correlation in time, such as `tree_factor`.
     eigenvalues, covariance, step_size, sample_size, noise_std
-        λ_i, Σ_ii, η, N and σ, as in `private_risk`.
+        λ, Σ_ii, step size η, number N of steps and σ, as in `private_risk`.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape, std = _noise(lam, covariance, noise_std)
@@ -474,7 +474,7 @@ def general_bound(
     Parameters
     ----------
     eigenvalues, target, sample_size, step_size
-        λ (non-increasing), w*, N and η, as in `sgd_risk`.
+        Eigenvalues λ, not increasing; target w*, number N of steps and η, as in `sgd_risk`.
     covariance : array_like, shape (d,)
         Diagonal of Σ in the eigenbasis.
     noise_multiplier, clip_norm, label_noise_std : float

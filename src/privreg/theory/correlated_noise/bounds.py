@@ -168,7 +168,7 @@ def universal_lower_bound(
 
     Source
     ------
-    choquettechoo2024, Theorem C.18, halved as in `stationary_lower_bound`.
+    choquettechoo2024, Theorem C.18, halved: the paper bounds :math:`\|\theta-\theta^*\|_H^2`.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
     multiplier, norm, zeta = require_scales(

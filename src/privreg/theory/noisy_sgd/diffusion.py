@@ -161,7 +161,7 @@ class RidgeRegression(Immutable):
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Expected R - P, with arguments as for `risk`."""
+        """Expected penalty R - P, if coordinates have mean `point` and this `variance`."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 

@@ -40,7 +40,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
-    with mu_c of `descent_factor` and nu_c of `variance_factor`. Harmonic schedules with numerator
+    where mu_c is `descent_factor` and nu_c `variance_factor`. Harmonic schedules with numerator
     1 / mu_c(0) attain the limit as their offset goes to zero; no schedule does better. Without
     clipping the limit is zeta^2 / 2, as for ordinary least squares. As c goes to 0 the limit tends
     to pi zeta^2 / 4, as if only the signs of residuals were used.
@@ -65,8 +65,8 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    with mu_c of `descent_factor`, gamma = d / n and rho^2/2-zCDP. Harmonic schedules with numerator
-    3/(2 mu_c(0)) attain the limit as their offset goes to zero; no schedule does better.
+    where mu_c is `descent_factor`, gamma = d / n and privacy is rho^2/2-zCDP. Harmonic schedules of
+    numerator 3/(2 mu_c(0)) attain the limit as their offset goes to zero; no schedule does better.
 
     Parameters
     ----------
@@ -195,8 +195,8 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, otherwise in (0, 1/2). The parameters are phi, psi
-    and alpha, as in `optimal_exponent`.
+    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, otherwise in (0, 1/2). phi, psi and alpha are the
+    powers of the spectrum, the signal and the schedule, as in `optimal_exponent`.
 
     Source
     ------
@@ -232,7 +232,7 @@ def term_exponents(
     learning_rate : array_like, shape (...)
         a, from -1e12 to 0: clipping constant times initial rate is gamma^a.
     spectrum_power, signal_power, schedule_power, privacy_power : float
-        phi, psi, alpha and b, as in `optimal_exponent`.
+        phi, psi, alpha and b of spectrum, signal, schedule and privacy, as in `optimal_exponent`.
     aspect_ratio : float, optional
         gamma in (0, 1), used only in the bracket, which is left out by default (gamma → 0).
 
@@ -258,8 +258,8 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)). The parameters are phi,
-    psi and b, as in `optimal_exponent`.
+    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)). phi, psi and b are
+    the powers of spectrum, signal and privacy, as in `optimal_exponent`.
 
     Source
     ------
