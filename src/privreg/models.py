@@ -62,8 +62,8 @@ class LinearModel(Immutable):
     def excess_risk(self, parameters: ArrayLike) -> FloatArray:
         r"""Excess risk :math:`\frac12 \|\Sigma^{1/2}(\theta - \theta^*)\|^2`, shape (...).
 
-        The parameters theta have shape (..., dimension). The population risk also includes the
-        label noise: it is larger by zeta^2 / 2.
+        The parameters theta have shape (..., dimension). The population risk is larger than the
+        excess risk by zeta^2 / 2, the part of the label noise.
         """
         point = require_array("parameters", parameters, shape=(..., self.dimension))
         return np.asarray((point - self.target) ** 2 @ self.eigenvalues / 2)

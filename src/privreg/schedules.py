@@ -34,19 +34,19 @@ LEAST_SQUARED = 1e-140
 
 
 class Schedule(Protocol):
-    """Non-increasing learning rate: an amplitude, or an array of amplitudes, times one shape."""
+    """Non-increasing learning rate: one amplitude, or an array of them, times one `shape`."""
 
     @property
     def amplitude(self) -> ArrayLike: ...
 
     def shape(self, times: ArrayLike) -> FloatArray:
-        """Values at times in [0, 1], without the amplitude; an array like `times`."""
+        """Rate divided by the amplitude, at times in [0, 1]; an array like `times`."""
         ...
 
 
 @dataclass(frozen=True)
 class Polynomial(Immutable):
-    r"""Polynomially decaying rate.
+    r"""Learning rate that decays from t = 0 to t = 1 as a power of the remaining time 1 - t.
 
     .. math:: \tilde\eta(t) = \tilde\eta(0)\,(1-t)^{\alpha}
 
@@ -96,7 +96,7 @@ class Polynomial(Immutable):
 
 @dataclass(frozen=True)
 class Harmonic(Immutable):
-    r"""Harmonically decaying rate.
+    r"""Learning rate that decays as 1 / (t + tau), for times t from 0 to 1.
 
     .. math:: \tilde\eta(t) = \beta / (t + \tau)
 
@@ -109,7 +109,7 @@ class Harmonic(Immutable):
 
     Source
     ------
-    bombari2025, equation (5.18); its Appendix D.3 writes alpha for beta.
+    bombari2025, equation (5.18). Appendix D.3 of the paper writes alpha for beta.
     """
 
     numerator: ArrayLike
@@ -132,7 +132,7 @@ class Harmonic(Immutable):
 
 
 class RateWithIntegral(Protocol):
-    """Scaled rate γ(t) = d η_k and its integral, for d features and size η_k of step k = t d."""
+    """Scaled rate γ(t) = d η_k at time t = k/d (d features, step size η_k), and its integral."""
 
     def rate(self, time: ArrayLike) -> FloatArray:
         """γ(t), elementwise, at times of at least 0."""
@@ -145,7 +145,7 @@ class RateWithIntegral(Protocol):
 
 @dataclass(frozen=True)
 class ConstantRate:
-    r"""Constant scaled rate.
+    r"""Constant scaled rate: number of features times step size, gamma_0 = `value` at all times.
 
     .. math:: \gamma(t) = \gamma_0,\qquad \Gamma(t) = \gamma_0t
 
@@ -169,13 +169,13 @@ class ConstantRate:
 
 @dataclass(frozen=True)
 class InverseSquareRootRate:
-    r"""Rate that decays as the inverse square root of time.
+    r"""Scaled rate, dimension times step size, that decays as the inverse square root of time.
 
     .. math::
         \gamma(t) = \frac{\gamma_0}{\sqrt{1+t/\tau}},\qquad
         \Gamma(t) = \frac{2\gamma_0t}{1+\sqrt{1+t/\tau}}
 
-    `value` is gamma_0, and `scale` is tau.
+    `value` is gamma_0, `scale` is tau, and Gamma is the integral of the rate gamma.
 
     Source
     ------
@@ -214,7 +214,7 @@ def step_shape(schedule: Schedule, sample_size: int) -> FloatArray:
 
 
 def noise_multipliers(step_sizes: ArrayLike, *, zcdp_root: float) -> FloatArray:
-    r"""Noise multipliers that spend the same budget on every sample of a one-pass run.
+    r"""Noise multipliers sigma_k that spend the same budget on every sample of a one-pass run.
 
     .. math:: \rho^2 \sigma_k^2 = \eta_k^2 - \eta_{k+1}^2, \qquad \eta_{n+1} = 0
 

@@ -52,7 +52,7 @@ class Spectrum(Immutable):
         return len(self.eigenvalues)
 
     def mean(self, values: ArrayLike = 1.0) -> float:
-        r"""Mean of f over the spectrum of Σ, tr f(Σ) / d; `values` of f: shape (modes,) or ()."""
+        r"""Mean tr f(Σ) / d of f over the spectrum of Σ; `values` of f: shape (modes,) or ()."""
         function = require_array(
             "values", values, shape=self.weights.shape if np.ndim(values) else ()
         )
@@ -60,7 +60,7 @@ class Spectrum(Immutable):
 
 
 class SpectrumWithSignal(NamedTuple):
-    """Spectrum, and `signal` of each mode, (modes,): dimension / 2 × squared target coefficient."""
+    """Spectrum, and signal per mode, (modes,): (dimension / 2) × squared target coefficient."""
 
     spectrum: Spectrum
     signal: FloatArray
@@ -92,7 +92,7 @@ def uniform_midpoints(dimension: int, low: float = 0.0, high: float = 2.0) -> Fl
 
 
 def power_law_edge(exponent: float) -> float:
-    r"""End :math:`C_\phi = (2-\phi)/(1-\phi)` of the density ∝ λ^-φ on (0, C_φ] of mean 1."""
+    r"""Largest eigenvalue :math:`(2-\phi)/(1-\phi)` of the density ∝ λ^-φ with mean 1."""
     require_number("exponent", exponent, below=1)
     return (2 - exponent) / (1 - exponent)
 
@@ -106,15 +106,15 @@ def power_law(
         0 < \lambda < C_\phi = \tfrac{2-\phi}{1-\phi}
 
     The mean eigenvalue is 1. Panels have equal width in the logarithm of the eigenvalue. Each panel
-    has Gauss-Legendre nodes and the exact mass of the density. By default, and for x up to about
-    1 / `smallest`, the integral of :math:`\lambda^a e^{-\lambda x}` has an error of at most 1e-5
-    for powers a from 1/4 to 2, and of at most 1e-3 for smaller a.
+    has Gauss-Legendre nodes whose weights sum to the panel's exact mass. By default, and for x up
+    to about 1 / `smallest`, the integral of :math:`\lambda^a e^{-\lambda x}` has an error of at
+    most 1e-5 for powers a from 1/4 to 2, and of at most 1e-3 for smaller a.
 
     Parameters
     ----------
     exponent : float
         Density exponent phi, at least -20 and at most 0.95; outside this range the rule misses mass
-        next to one end. 0 is the uniform law on [0, 2].
+        next to one end. Exponent 0 gives the uniform law on [0, 2].
     panels : int
         Number of geometric panels, at least 1, from `smallest` to the largest eigenvalue. One more
         panel covers smaller eigenvalues. Exponents below about -3 use a multiple of `panels`.
@@ -153,7 +153,7 @@ def power_law_with_signal(
 
     .. math:: D_i(0) = \tfrac d2 (w_i^\top\theta^*)^2 = s\,\lambda_i^{-\psi}
 
-    with w_i the eigenvector of λ_i, in dimension d. `deterministic_equivalent.solve` and
+    where w_i is the eigenvector of λ_i, and d the dimension. `deterministic_equivalent.solve` and
     `rate_search` in `theory.one_pass_dpgd` take the spectrum and the signal.
 
     Parameters
@@ -161,8 +161,8 @@ def power_law_with_signal(
     exponent : float
         phi of the density, at least -20 and at most 0.95, as for `power_law`.
     signal_power : float
-        psi, at least -3 and less than 1 - phi, so that the target's norm is finite. At 0 the target
-        is spread evenly; a larger psi puts more of the target on small eigenvalues.
+        psi, at least -3 and less than 1 - phi, so that the target's norm is finite. psi = 0 spreads
+        the target evenly; a larger psi puts more of the target on small eigenvalues.
     signal_scale : float
         s; if psi = 0, s = 1/2 gives a target of norm 1 and an initial risk of 1/2.
 

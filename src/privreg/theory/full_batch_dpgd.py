@@ -104,7 +104,7 @@ class GradientDescentLaw(Immutable):
 
     @DIVERGING
     def mode_covariance(self, later: ArrayLike, earlier: ArrayLike) -> FloatArray:
-        r"""Cross-covariance of each eigendirection at two times, in either order, shape (..., p).
+        r"""Covariance of two iterates along each eigendirection, times in any order, (..., p).
 
         .. math::
             c_k(\tau, t) = \eta^2\lambda^2\, a_k^{|\tau - t|}\,
@@ -121,14 +121,14 @@ class GradientDescentLaw(Immutable):
     def covariance(self, later: ArrayLike, earlier: ArrayLike | None = None) -> FloatArray:
         """Cross-covariance η²λ² M^|τ-t| A^(min(τ,t)) of two iterates, shape (..., p, p).
 
-        A^(t) is Σ_{s<t} M^(2s), with M as in `mean`. By default the second time equals the first.
+        A^(t) is the sum of M^(2s) over s < t, with M = I - ηΣ. By default both times are equal.
         """
         modes = self.mode_covariance(later, later if earlier is None else earlier)
         return np.asarray((self.eigenvectors * modes[..., None, :]) @ self.eigenvectors.T)
 
     @DIVERGING
     def expected_squared_error(self, times: ArrayLike) -> FloatArray:
-        r"""Mean squared distance to the empirical minimiser, with the shape of the times.
+        r"""Mean squared distance to θ̂, with the shape of the times; A^(t) is as in `covariance`.
 
         .. math::
             \mathbb E\|\theta_t - \hat\theta\|^2
@@ -140,7 +140,7 @@ class GradientDescentLaw(Immutable):
 
     @DIVERGING
     def functionals(self, weights: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        r"""Law of weighted sums of the iterates, for each coordinate separately.
+        r"""Mean and covariance of weighted sums of the iterates, for each coordinate separately.
 
         .. math:: \theta^{(l)} = \sum_{t=1}^T W_{lt}\,\theta_t
 
@@ -191,7 +191,7 @@ def gradient_descent_law(
     moment : array_like, shape (p,)
         Xᵀy.
     sample_size, step_size, gradient_noise_std, start
-        n, η, λ and θ_0 of `GradientDescentLaw`; the start is 0 by default.
+        Number n of rows, η, standard deviation λ of gradient noise, and start θ_0 (0 by default).
 
     Source
     ------
@@ -243,7 +243,7 @@ def clipping_bound(
     Returns
     -------
     probability, fraction : float
-        Bound min(1, sum), and exact expected share of gradients above γ along the unclipped path.
+        Bound min(1, sum), and exact expected share of gradients longer than γ on unclipped paths.
 
     Source
     ------
@@ -272,8 +272,9 @@ def clipping_bound(
 class NoClippingRatios(NamedTuple):
     """Least c_0 at which a data set meets each part of the No-Clipping Condition.
 
-    The first four fields are for parts (ii) to (v): a part holds if c_0 is at least its field. Part
-    (i) requires both `spectrum_bounded`, ½I ⪯ Σ ⪯ 2I, and `contracts`, ‖I - ηΣ‖ ≤ 7/8.
+    The first four fields are, in this order, for parts (ii) to (v): a part holds if c_0 is at least
+    its field. Part (i) requires both ½I ⪯ Σ ⪯ 2I (`spectrum_bounded`) and ‖I - ηΣ‖ ≤ 7/8
+    (`contracts`).
     """
 
     feature_norm: float
@@ -285,7 +286,7 @@ class NoClippingRatios(NamedTuple):
 
     @property
     def constant(self) -> float:
-        """Least c_0 for parts (ii) to (v) together."""
+        """Least c_0 at which parts (ii) to (v) all hold."""
         return max(self[:4])
 
 
@@ -360,14 +361,14 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
     Parameters
     ----------
     sample_size : array_like, shape (...)
-        n, at least 1; the lemma requires at least a constant times (p + ln(1/β)).
+        n, at least 1; the lemma requires n ≥ C (p + ln(1/β)) for p features and some constant C.
     steps, failure
-        T, and failure probability β in (0, 1).
+        Number T of steps, and failure probability β in (0, 1).
 
     Source
     ------
     brown2024, Lemma 2.6. The proof gives the factor 12 only in the limit of large p, and about 41
-    at p = 2. The statement holds nevertheless, by a wide margin.
+    at p = 2. The lemma holds nevertheless, by a wide margin.
     """
     rows = require_real("sample_size", sample_size, least=1, most=2.0**53)
     steps = require_count("steps", steps)
@@ -376,7 +377,7 @@ def generative_constant(sample_size: ArrayLike, *, steps: int, failure: float) -
 
 
 class NoClippingDemand(NamedTuple):
-    """Least clipping norm and number of samples at which the proof excludes clipping."""
+    """Least clipping norm and sample size for the proof of no clipping (brown2024, Lemma 2.5)."""
 
     clip_norm: float
     sample_size: float
@@ -392,23 +393,23 @@ def no_clipping_demand(
     failure: float,
     label_noise_std: float,
 ) -> NoClippingDemand:
-    r"""Least γ and n at which the proof excludes clipping, if the noise spends the whole budget.
+    r"""Least clipping norm γ and sample size n at which the proof of Lemma 2.5 excludes clipping.
 
     .. math::
         \gamma \ge 4c_0^2\max(\sigma, 1)\sqrt p, \qquad
         \frac n\eta\sqrt{\frac{\rho}{2T}} \ge 64 c_0^2\, p\sqrt{\ln(2nT/\beta)}
 
-    The second inequality holds for the returned n, at least 1, and for all larger n. It does not
-    depend on γ, since the noise is proportional to γ.
+    The noise spends the whole budget. The second inequality holds for the returned n, at least 1,
+    and for all larger n. It does not depend on γ, since the noise is proportional to γ.
 
     Parameters
     ----------
     constant : float
         c_0 of the condition: `NoClippingRatios.constant` or `generative_constant`.
     features, steps : int
-        p and T.
+        Numbers p of features and T of steps.
     step_size, rho, failure, label_noise_std : float
-        η, total zCDP budget ρ, failure probability β in (0, 1) and σ.
+        η, total zCDP budget ρ, failure probability β in (0, 1), and deviation σ of label noise.
 
     Source
     ------

@@ -77,9 +77,9 @@ def bias_aware_quantile(bias: ArrayLike, *, level: float = 0.95) -> FloatArray:
 
     .. math:: \Phi(c - t) - \Phi(-c - t) = \ell
 
-    c increases in t, from the two-sided normal quantile at t = 0 to t plus the one-sided quantile
-    for large t (Armstrong and Kolesár, 2018, equation 10). The relative error of c is below 1e-12
-    for levels of at least 1e-3.
+    ℓ is `level`. c increases in t, from the two-sided normal quantile at t = 0 to t plus the
+    one-sided quantile for large t (Armstrong and Kolesár, 2018, equation 10). The relative error of
+    c is below 1e-12 for levels of at least 1e-3.
 
     Examples
     --------

@@ -48,7 +48,7 @@ EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 
 class RiskParts(NamedTuple):
-    """Mean excess risk of the average iterate: its parts by cause, and their sum."""
+    """Mean excess risk of the average iterate: its bias and label-noise parts, and their sum."""
 
     bias: float
     label_noise: float
@@ -123,9 +123,9 @@ def private_risk(
     Parameters
     ----------
     eigenvalues, step_size, sample_size
-        As in `sgd_risk`.
+        Eigenvalues λ, step size η and number N of steps, as in `sgd_risk`.
     covariance : array_like, shape (d,)
-        Diagonal Σ_ii of the noise shape Σ in the eigenbasis, at least 0; the rest has no effect.
+        Diagonal Σ_ii of the noise shape Σ in the eigenbasis, at least 0; the others do not matter.
     noise_std : float
         σ, the noise multiplier times the clipping norm; may be 0.
     decoder : array_like, shape (steps,), optional
@@ -152,7 +152,7 @@ def private_risk(
 
 
 def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""Factor V of tree noise in the risk, from 0 to about N²/2, in O(log N) operations.
+    r"""Factor V in `privacy_error` for tree noise, from 0 to about N²/2, in O(log N) operations.
 
     .. math:: V_N = \sum_{\text{nodes}}\Big(\sum_{t\in\text{use}}\rho^{N-1-t}\Big)^2,
         \qquad \rho = 1 - \eta\lambda
@@ -165,7 +165,7 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     shrinkage : array_like, shape (...)
         ηλ in [0, 1]; may be empty.
     sample_size : int
-        N.
+        Number N of steps.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def tree_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
 
 def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
-    r"""Factor V of noise that is independent from step to step, as in DP-SGD.
+    r"""Factor V in `privacy_error` for noise that is independent between steps, as in DP-SGD.
 
     .. math:: V = \sum_{k=1}^{N-1}\Big(\frac{1-\rho^k}{1-\rho}\Big)^2, \qquad \rho = 1 - \eta\lambda
 
@@ -200,7 +200,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
     Parameters
     ----------
     shrinkage, sample_size
-        As in `tree_factor`.
+        ηλ in [0, 1] and number N of steps, as in `tree_factor`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def independent_factor(shrinkage: ArrayLike, *, sample_size: int) -> FloatArray:
 
 
 def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: int) -> FloatArray:
-    r"""Factor V of noise correlated by a lower-triangular Toeplitz matrix, for unit white noise.
+    r"""Factor V in `privacy_error` for unit white noise times a lower-triangular Toeplitz matrix.
 
     .. math:: V = \sum_{m=1}^{N-1}\Big(\sum_{k=1}^{m}\beta_{m-k}\frac{1-\rho^k}{1-\rho}\Big)^2
 
@@ -234,7 +234,7 @@ def toeplitz_factor(shrinkage: ArrayLike, *, decoder: ArrayLike, sample_size: in
     Parameters
     ----------
     shrinkage, sample_size
-        As in `tree_factor`.
+        ηλ = 1 - ρ in [0, 1] and number N of steps, as in `tree_factor`.
     decoder : array_like, shape (steps,)
         At least N - 1 coefficients β of `noise.toeplitz`; 1, 0, 0, ... gives `independent_factor`.
 
@@ -266,7 +266,7 @@ def privacy_error(
     factor : array_like, shape (d,)
         Factor V(ηλ_i) of the noise's correlation in time, such as `tree_factor`.
     eigenvalues, covariance, step_size, sample_size, noise_std
-        As in `private_risk`: λ, Σ_ii, η, N and σ.
+        λ, Σ_ii, step size η, number N of steps and σ, as in `private_risk`.
     """
     lam, eta, size = _setting(eigenvalues, step_size, sample_size)
     shape, std = _noise(lam, covariance, noise_std)
@@ -333,7 +333,7 @@ class PowerLawDecay:
 
 @dataclass(frozen=True)
 class ExponentialDecay:
-    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i ≥ 1; methods of `PowerLawDecay`.
+    r"""Infinitely many eigenvalues :math:`\lambda_i = e^{-i}`, i ≥ 1; methods: see `PowerLawDecay`.
 
     Examples
     --------
@@ -437,7 +437,7 @@ def designed_bound(
 
     .. math:: \dots + \tau^2\Big[\eta^2\operatorname{tr}(H^2) D + \frac{D^3}{N}\Big]
 
-    The dots stand for the first two terms of `identity_bound`, which has the same parameters.
+    The dots are the first two terms of `identity_bound`, with the same parameters and dimension D.
 
     Source
     ------
@@ -474,7 +474,7 @@ def general_bound(
     Parameters
     ----------
     eigenvalues, target, sample_size, step_size
-        As in `sgd_risk`; the eigenvalues λ are non-increasing.
+        Eigenvalues λ, not increasing; target w*, number N of steps and η, as in `sgd_risk`.
     covariance : array_like, shape (d,)
         Diagonal of Σ in the eigenbasis.
     noise_multiplier, clip_norm, label_noise_std : float
@@ -650,10 +650,8 @@ def _shrinkage(shrinkage: ArrayLike, sample_size: int) -> tuple[FloatArray, int]
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _impulse_risks(lam: FloatArray, shape: FloatArray, eta: float, kicks: FloatArray) -> FloatArray:
-    """½ λᵀE[S²] for the sum S of the L iterates after an input z enters, for L from 1.
-
-    Step l adds -ηβ_l z, where z has covariance diag(shape) and β are the `kicks`.
-    """
+    """½ λᵀE[S²] of the sum S of the first L iterates, L from 1, if step l adds -η `kicks`[l] z."""
+    # z has the covariance diag(shape).
     d = lam.size
     risks = np.zeros(kicks.size)
     # Second moments of u_l with itself, with z, and of the sum S_l with u_l, z and itself.

@@ -47,7 +47,7 @@ LARGEST = 1e8
 
 
 def effective_dimension(eigenvalues: ArrayLike) -> float:
-    r"""Ratio of trace to largest eigenvalue, :math:`d_{\mathrm{eff}} = \operatorname{tr}H/\|H\|_2`.
+    r"""Trace of a covariance H over its largest eigenvalue, :math:`\operatorname{tr}H/\|H\|_2`.
 
     Source
     ------
@@ -62,7 +62,7 @@ def effective_dimension(eigenvalues: ArrayLike) -> float:
 def fourth_moment_bound(eigenvalues: ArrayLike) -> float:
     r"""Least R² with :math:`\mathbb E\|x\|^2xx^\top\preceq R^2H` for Gaussian x of covariance H.
 
-    .. math:: R^2 = 2\lambda_1+\operatorname{tr}H
+    .. math:: R^2 = 2\lambda_1+\operatorname{tr}H,\qquad \lambda_1 = \max_j\lambda_j
 
     Source
     ------
@@ -86,14 +86,15 @@ def stationary_upper_bound(
         \big(1+(1-r)^{-2}\big)\eta R^2\zeta^2
         + \big(1+3(1-r)^{-2}\big)\eta\sigma^2\sum_jc_j,\qquad r=\sqrt{\eta R^2}
 
-    with R² of `fourth_moment_bound`; the paper writes :math:`\langle\beta,T\beta\rangle` for Σ c_j.
+    with R² = `fourth_moment_bound`. The paper writes :math:`\langle\beta,T\beta\rangle` for Σ c_j.
 
     Parameters
     ----------
     step_size : float
         η, less than 1/R², with every ηλ at least 1e-20.
     eigenvalues, noise, gradient_noise_std, label_noise_std
-        λ, the noise with c_j, σ and ζ as in `stationary_error`.
+        Eigenvalues λ_j of the covariance H; correlation, whose `relative_variance` at ηλ_j is c_j;
+        and standard deviations σ of the white noise and ζ of the label noise.
 
     Notes
     -----
@@ -130,7 +131,8 @@ def stationary_lower_bound(
     step_size : float
         η, with every ηλ at least 1e-20 and at most 1.
     eigenvalues, noise, gradient_noise_std, label_noise_std
-        λ, the noise with c_j, σ and ζ as in `stationary_error`.
+        Eigenvalues λ_j of H; correlation, whose `relative_variance` at ηλ_j is c_j; and standard
+        deviations σ of the white noise and ζ of the label noise.
 
     Source
     ------
@@ -160,13 +162,13 @@ def universal_lower_bound(
     Parameters
     ----------
     eigenvalues, step_size, label_noise_std
-        λ, η and ζ as in `stationary_lower_bound`.
+        Eigenvalues λ of H; η, with ηλ from 1e-20 to 1; and standard deviation ζ of the label noise.
     noise_multiplier, clip_norm : float
-        z = :math:`1/\sqrt{2\rho}` and G as in `stationary.least_private_excess_risk`.
+        z = :math:`1/\sqrt{2\rho}` for ρ-zCDP, and largest change G of a gradient by one record.
 
     Source
     ------
-    choquettechoo2024, Theorem C.18, halved as in `stationary_lower_bound`.
+    choquettechoo2024, Theorem C.18, halved: the paper bounds :math:`\|\theta-\theta^*\|_H^2`.
     """
     values, eta = checked_spectrum(eigenvalues, step_size)
     multiplier, norm, zeta = require_scales(
@@ -196,7 +198,7 @@ def transient_bound(
     step : array_like, shape (...)
         Steps t, at least 0; may be empty.
     eigenvalues, step_size
-        λ and η as in `stationary_upper_bound`.
+        Eigenvalues λ, from λ_1 (largest) to λ_d, and η < 1/R² as in `stationary_upper_bound`.
     initial_risk, stationary_risk : float
         Excess risks F_0 of the start and F_∞ of the limit, at least 0. From the first step on, the
         noise must be calibrated to the limiting sensitivity.
@@ -215,7 +217,7 @@ def transient_bound(
 
 @dataclass(frozen=True, eq=False)
 class ConvexBound:
-    """Solution of a `SectorProgram`.
+    """Bound on the excess risk, and solution of the `SectorProgram` that gives the bound.
 
     Attributes
     ----------
@@ -241,8 +243,8 @@ class ConvexBound:
 class SectorProgram:
     r"""Convex program that bounds the excess risk for one step size and any correlation.
 
-    For gradients of norm at most G and zCDP budget ρ, it minimises the following bound over the
-    multiplier Λ. ψ is a function of Λ.
+    Gradients have d entries and norm at most G; the zCDP budget is ρ. The noise's decoder B has the
+    limiting sensitivity γ_∞. The program minimises this bound over the multiplier Λ, which sets ψ.
 
     .. math:: \frac{Ld}{2\pi}\int_{-\pi}^{\pi}
         \frac{G^2}\rho|B(\omega)|^2\gamma_\infty^2(B)\,\psi(\omega)\,d\omega
@@ -258,7 +260,7 @@ class SectorProgram:
     multiplier : {"sound", "printed"}
         "sound": :math:`\Lambda = \lambda_0 - \sum_{t\ne0}\lambda_te^{i\omega t}`, valid for the
         gradient of every convex function. "printed": with a plus before the sum, which is not
-        valid: inequality (91) fails for the gradient max(x, 0) and the signal 1, -1, 1, -1, ... In
+        valid: the paper's (91) fails for the gradient max(x, 0) and the signal 1, -1, 1, -1, ... In
         both cases λ ≥ 0 and :math:`\sum_{t\ne0}\lambda_t\le\lambda_0`.
     nodes_per_panel : int
         Frequencies per octave; with 24 the error is about 1e-5.
@@ -301,7 +303,7 @@ class SectorProgram:
         Raises
         ------
         ArithmeticError
-            If rounding leaves no multiplier: the step size is too close to 2/L.
+            If the step size is so close to 2/L that rounding leaves no valid multiplier.
 
         Warns
         -----
@@ -371,7 +373,7 @@ class SectorProgram:
 def quadratic_envelope(
     frequencies: ArrayLike, *, strong_convexity: float, smoothness: float, step_size: float
 ) -> FloatArray:
-    r"""Largest response of quadratics with curvature in [μ, L], a lower bound on valid responses ψ.
+    r"""Largest response of quadratics with curvature in [μ, L]: no valid response ψ is smaller.
 
     .. math:: \max_{\mu\le h\le L}\frac{\eta^2}{|1-\eta h-e^{i\omega}|^2}
 

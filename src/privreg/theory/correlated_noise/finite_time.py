@@ -41,8 +41,8 @@ class ErrorCurve:
     initial : ndarray, shape (steps + 1,)
         Part due to the start's error; set to 0 once it is less than 1e-280 of its first value.
     private, label : ndarray, shape (steps + 1,)
-        Part due to private noise if the white noise w has standard deviation 1, and part due to
-        label noise of standard deviation 1. Multiply each part by the true variance.
+        Parts due to private noise (with white noise w of standard deviation 1) and to label noise
+        of standard deviation 1. Multiply each part by the true variance.
     """
 
     initial: FloatArray
@@ -129,8 +129,8 @@ def tune_step_size(
     """Find the step size with the least excess risk of the last iterate.
 
     A geometric grid runs from 0.001/(λ_d steps), λ_d the least λ, to the stability limit. Golden
-    section between the neighbours of the best point refines the step size to 0.1 %. If the smallest
-    is the best, as under heavy noise, smaller ones are tried until the risk equals the start's.
+    section between the neighbours of the best step size refines it to 0.1 %. If the smallest step
+    size is best, as under heavy noise, smaller ones are tried until the risk equals the start's.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def independent_noise(steps: int, step_size: float) -> Correlation:
 
 
 def damped_noise(damping_rate: float) -> Correlations:
-    """Function that maps steps and step size η to the `Correlation` of ν-FTRL, ν = min(1, ηr).
+    """Function (steps, step size η) -> `Correlation` of ν-FTRL, damped by ν = min(1, ηr).
 
     Parameters
     ----------
@@ -294,10 +294,7 @@ def _second_moments(
     start: FloatArray,
     least: float,
 ) -> FloatArray:
-    """Half of q for the start's error, for unit private noise and for unit label noise.
-
-    Private noise has the variance `drive`, η²; its memory is dropped below `least`.
-    """
+    """Half of q from the start's error, private noise of variance `drive`, unit label noise."""
     steps, d = decoder.size, values.size
     halves = np.zeros((3, steps + 1))
     moments = np.zeros((d, 3))

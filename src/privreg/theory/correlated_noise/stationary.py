@@ -44,7 +44,7 @@ _legendre = cache(np.polynomial.legendre.leggauss)
 
 @dataclass(frozen=True, eq=False)
 class StationaryNoise:
-    r"""Correlated noise, made from white noise of unit variance; use the class methods.
+    r"""Correlated noise, made from white noise of unit variance; create it with a class method.
 
     .. math::
         \gamma_\infty^2 = \frac1{2\pi}\int_{-\pi}^{\pi}\frac{d\omega}{|B(\omega)|^2},\qquad
@@ -58,7 +58,7 @@ class StationaryNoise:
     power : callable
         Even function ω → |B(ω)|², the power of the decoder β at frequency ω; maps arrays to arrays.
     variance_law : callable
-        Function c, called by `relative_variance`.
+        Function c of the rate b (step size times curvature), called by `relative_variance`.
 
     Source
     ------
@@ -70,7 +70,7 @@ class StationaryNoise:
     variance_law: Callable[[FloatArray], FloatArray]
 
     def relative_variance(self, rate: ArrayLike) -> FloatArray:
-        """Variance c(b) of the noise along directions of rate b, relative to independent noise.
+        """Variance c(b) due to the noise in directions of rate b, relative to independent noise.
 
         The rates b, step size times curvature, are at least 1e-20 and at most 1.
         """
@@ -83,9 +83,10 @@ class StationaryNoise:
 
     @classmethod
     def damped_square_root(cls, damping: float) -> StationaryNoise:
-        r"""ν-FTRL, :math:`|B|^2 = |1-\nu-e^{i\omega}|`; ν = η is optimal for mean estimation.
+        r"""ν-FTRL: :math:`|B|^2 = |1-\nu-e^{i\omega}|` with ν = `damping`.
 
-        ν = 0 gives the square root of the matrix of prefix sums, whose sensitivity is infinite.
+        For mean estimation, ν equal to the step size is optimal. ν = 0 gives the square root of the
+        matrix of prefix sums, whose sensitivity is infinite.
 
         Examples
         --------
@@ -105,9 +106,9 @@ class StationaryNoise:
 
     @classmethod
     def damped_anti_pgd(cls, damping: float) -> StationaryNoise:
-        r"""β = (1, -(1-ν), 0, ...): :math:`\gamma^2 = 1/(\nu(2-\nu))`, c(b) = ν² + 2(1-ν)b.
+        r"""Damped anti-PGD: decoder β = (1, -(1-ν), 0, ...) with ν = `damping`.
 
-        ν = 0 gives anti-PGD, whose sensitivity is infinite.
+        γ² is :math:`1/(\nu(2-\nu))`, and c(b) = ν² + 2(1-ν)b. At ν = 0, anti-PGD, γ² is infinite.
 
         Source
         ------
@@ -169,8 +170,8 @@ def stationary_error(
     Notes
     -----
     For x ~ N(0, H) and second moments S of the error, :math:`\mathbb E[xx^\top Sxx^\top] = 2HSH +
-    \mathrm{tr}(HS)H`. Noise correlated with the iterate enters only through the iterate's mean
-    given the noise, which follows the averaged dynamics. The formula is the fixed point of
+    \mathrm{tr}(HS)H`. The correlation of noise and iterate depends only on the iterate's mean given
+    the noise; this mean follows the averaged dynamics. The formula is the fixed point of
 
     .. math:: s_j \leftarrow (1-2\eta\lambda_j+2\eta^2\lambda_j^2)s_j
         + \eta^2\lambda_j(q+\zeta^2) + \eta^2\sigma^2c_j.
@@ -204,7 +205,7 @@ def stationary_error(
 def stability_limit(eigenvalues: ArrayLike) -> float:
     r"""Least step size at which the squared error grows without bound, about 2/tr H.
 
-    The recursion of the second moments contracts if and only if
+    With λ_1 the largest eigenvalue, the recursion of second moments contracts if and only if
 
     .. math:: \frac\eta2\sum_j\frac{\lambda_j}{1-\eta\lambda_j} < 1 \quad\text{and}\quad
         \eta\lambda_1 < 1
@@ -224,7 +225,7 @@ def stability_limit(eigenvalues: ArrayLike) -> float:
 
 
 def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget: Budget) -> float:
-    r"""Standard deviation of the white noise w if all iterates together spend a given budget.
+    r"""Standard deviation σ of the white noise w with which all iterates together spend `budget`.
 
     .. math:: \sigma = \gamma\Delta/\sqrt{2\rho},\qquad \Delta = G \text{ or } 2G
 
@@ -233,7 +234,7 @@ def calibrated_noise_std(*, squared_sensitivity: float, clip_norm: float, budget
     Parameters
     ----------
     squared_sensitivity : float
-        γ² of the encoder, the inverse of the decoder's Toeplitz matrix; may be `inf`.
+        γ² of the encoder, which inverts the decoder's Toeplitz matrix; may be `inf`.
     clip_norm : float
         Clipping norm G.
     budget : Budget
@@ -262,7 +263,7 @@ def stationary_excess_risk(
     .. math:: \tfrac12\mathbb E(\theta-\mathbb Ez)^2
         = \frac{\eta}{2(2-\eta)}\big(\sigma^2c(\eta) + \operatorname{Var}z\big)
 
-    with c of `StationaryNoise.relative_variance`.
+    with c the `relative_variance` of the noise.
 
     Parameters
     ----------
@@ -402,9 +403,9 @@ def distance_ratio_integral(numerator_rate: ArrayLike, denominator_rate: ArrayLi
 
     Notes
     -----
-    Π, the complete elliptic integral of the third kind, is evaluated by Carlson's forms. They get p
-    as written above, not as a difference 1 - n. For p > 1, Π is evaluated through its value at N =
-    1 - k'²/p, which makes every term positive. At a = 0 the integral is elementary.
+    Carlson's forms evaluate Π, the complete elliptic integral of the third kind. They take p as the
+    square above, not as the difference 1 - n. For p > 1, Π follows from its value at N = 1 - k'²/p,
+    which makes every term positive. At a = 0 the integral is elementary.
 
     Source
     ------

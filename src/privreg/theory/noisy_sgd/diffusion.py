@@ -161,7 +161,7 @@ class RidgeRegression(Immutable):
         return 0.5 * (spread @ (self.multiplicities * self.eigenvalues) + self.label_noise_std**2)
 
     def penalty(self, point: ArrayLike, variance: ArrayLike = 0.0) -> FloatArray:
-        """Expected R - P, with arguments as for `risk`."""
+        """Expected penalty R - P, if coordinates have mean `point` and this `variance`."""
         centre, width = self._law(point, variance)
         return 0.5 * self.ridge * ((centre**2 + width) @ self.multiplicities)
 
@@ -179,11 +179,12 @@ class HomogenisedSGD(Computed):
         \dot V_i = -2\gamma A_iV_i + \tfrac{\gamma^2}d(2P_t\lambda_i+\sigma^2),\qquad
         P_t = P(m(t)) + \tfrac12\textstyle\sum_i w_i\lambda_iV_i
 
-    r is the minimiser of the problem, A the diagonal of its curvatures. The variances are solved
-    once, for distinct eigenvalues only, by Radau collocation of order 23: each panel reduces to one
-    linear system for the risk. Panels are cut until, on each panel, the rate, its integral and the
-    fastest decay are nearly polynomials. Variances between nodes are interpolated with a relative
-    error of about 1e-11. A law that needs more than 1e6 panels is refused.
+    The problem has minimiser r, start x_0, curvatures A (diagonal), population risk P, eigenvalues
+    λ and multiplicities w. The variances are solved once, for distinct eigenvalues only, by Radau
+    collocation of order 23: each panel reduces to one linear system for the risk. Panels are cut
+    until, on each panel, the rate, its integral and the fastest decay are nearly polynomials.
+    Variances between nodes are interpolated with a relative error of about 1e-11. A law that needs
+    more than 1e6 panels is refused.
 
     Parameters
     ----------
@@ -193,7 +194,7 @@ class HomogenisedSGD(Computed):
         Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral Γ must
         be exact up to rounding.
     gradient_noise_std, horizon : float
-        Standard deviation σ of a gradient coordinate's noise, at least 0; last time n/d (n steps).
+        Standard deviation σ of a gradient coordinate's noise, at least 0; last time n/d of n steps.
     minimum_panels : int
         Least number of panels; use more for a rate with a bump far shorter than a panel.
 
@@ -378,7 +379,7 @@ def mean_risk(
     gradient_noise_std: float,
     kurtosis: float = 3.0,
 ) -> FloatArray:
-    r"""Mean population risk of the discrete algorithm, before each step and after the last step.
+    r"""Mean population risk of discrete noisy SGD, before each step and after the last step.
 
     .. math::
         \mu_i^+ = (1-\eta A_i)\mu_i - \eta\delta\tilde x_i,\qquad
@@ -473,7 +474,7 @@ def stationary_risk(problem: RidgeRegression, *, rate: float, gradient_noise_std
 
 
 class VolterraRisk(NamedTuple):
-    """Mean risks, shape (intervals + 1,), and `error`, their estimated largest relative error."""
+    """Mean risks, shape (intervals + 1,), and `error`: estimated largest relative error of both."""
 
     time: FloatArray
     risk: FloatArray
@@ -499,8 +500,8 @@ def solve_volterra(
 
     with :math:`G(t,s;M) = \frac{\gamma(s)^2}d\operatorname{tr}(\Sigma M\Phi(t,s)^2)` and
     :math:`G'(t,s;M) = \frac{\sigma^2\gamma(s)^2}{2d}\operatorname{tr}(M\Phi(t,s)^2)`; X^gf is the
-    `gradient_flow` of the problem, A = Σ + δI, and Φ is `HomogenisedSGD.transition`. As functions
-    of Γ(t), the integrals are convolutions with γP and σ²γ/2, for any schedule.
+    `gradient_flow` of the problem, A = Σ + δI, and Φ(t,s) = exp(-A(Γ(t) - Γ(s))). In the variable
+    Γ, the integrals are convolutions with γP and σ²γ/2, for any schedule.
 
     Parameters
     ----------
@@ -511,8 +512,8 @@ def solve_volterra(
     gradient_noise_std, horizon : float
         Standard deviation σ of the gradient noise, and last time; either may be 0.
     intervals : int
-        Number of intervals of the coarsest grid, uniform in Γ, on which the answer is returned. It
-        is halved three times; for a smooth rate the error is of order 8 in an interval's width.
+        Number of intervals of the coarsest grid, uniform in Γ, on which the answer is returned. All
+        intervals are halved three times. For a smooth rate the error is of order 8 in their width.
     rtol : float
         Relative error in (0, 1) above which a warning is given. The error is estimated by the last
         extrapolation, or by the last halving if errors are not of order 2.
@@ -574,8 +575,8 @@ def _collocate(law: HomogenisedSGD) -> FloatArray:
 def _panel_systems(law: HomogenisedSGD, edges: FloatArray) -> tuple[FloatArray, ...]:
     """Solutions of the linear systems of the panels between these edges, given their starts.
 
-    Let V be the variances at a panel's start, and w half the weights of the risk. Risks at its
-    stages are inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks.
+    With variances V at the start of a panel and half the risk's weights w, risks at its stages are
+    inverse @ (known + w @ (V kept)), and variances there V kept + added + gain @ risks.
     """
     problem, eigenvalues, weights = law.problem, law.distinct_eigenvalues, law._risk_weights
     nodes, matrix, identity = radau_nodes(STAGES), integration_matrix(STAGES), np.eye(STAGES)

@@ -42,7 +42,7 @@ def fixed_order_divergence(
     ridge: float,
     order: float,
 ) -> FloatArray:
-    r"""Divergence of the last iterate, of law N(m_k, V_k), if one position's record is replaced.
+    r"""Rényi divergence of the last iterate, of law N(m_k, V_k), if one record is replaced.
 
     .. math::
         m_{k+1} = C_km_k + \eta_kb_ka_k,\qquad V_{k+1} = C_kV_kC_k^\top + \eta_k^2\sigma^2I,\qquad
@@ -72,8 +72,8 @@ def fixed_order_divergence(
     -------
     ndarray, shape (r, p, 2)
         D(given ‖ replaced) and D(replaced ‖ given), accurate to a relative 1e-6 or an absolute
-        1e-9; others are refused. They are 0 for a release before the replaced step, and
-        `inf` if the mixture covariance is not positive definite.
+        1e-9; less accurate results are refused. Both are 0 for a release before the replaced step,
+        and `inf` if the mixture covariance is not positive definite.
 
     Guarantee
     ---------
@@ -138,10 +138,10 @@ def shuffled_hidden_state_loss(
         \frac1{\alpha-1}\ln\Big(\frac{n-k}n
         + \frac1n\sum_{\ell<k}e^{(\alpha-1)D(\ell,k-1-\ell)}\Big)
 
-    with D(ℓ, m) of `hidden_state_divergence`, for ℓ steps before the differing one and m after it.
-    "reconstruction" follows the recursion of the log-Sobolev constant from a deterministic start.
-    "contraction" is the best bound for Gaussian noise and steps that contract by L = 1 - ηλ; it
-    never exceeds "reconstruction".
+    where D(ℓ, m), of `hidden_state_divergence`, is for ℓ steps before the differing record's step
+    and m after it. "reconstruction" follows the recursion of the log-Sobolev constant from a
+    deterministic start. "contraction" is the best bound for Gaussian noise and steps that contract
+    by L = 1 - ηλ; it never exceeds "reconstruction".
 
     Parameters
     ----------
@@ -158,6 +158,7 @@ def shuffled_hidden_state_loss(
     order : float
         Rényi order α, more than 1 and at most 1e12.
     bound : {"reconstruction", "contraction"}
+        Form of D(ℓ, m), as described above.
 
     Guarantee
     ---------
@@ -204,7 +205,7 @@ def hidden_state_divergence(
     log_square: float,
     bound: Bound,
 ) -> FloatArray:
-    r"""Divergence of the last iterate, for ℓ steps before the replaced record's and m after it.
+    r"""Bound on the last iterate's divergence, ℓ steps before and m after the replaced record's.
 
     .. math::
         \frac{\alpha(2c)^2}{2\sigma^2}\,L^{2m}\,\frac{s_{\ell+1}}{s_{\ell+m+1}}
@@ -212,7 +213,8 @@ def hidden_state_divergence(
         \frac{\alpha(2c)^2}{2\sigma^2}\,\frac{L^{2m}}{s_{m+1}}\quad\text{(contraction)},\qquad
         s_k = \sum_{j<k}L^{2j},\quad L = 1-\eta\lambda
 
-    The first factor, `single_step`, is the loss if all iterates are seen. `log_square` is ln L².
+    `before` is ℓ, `later` m, and `log_square` ln L². `single_step`, the first factor, is the loss
+    if all iterates are seen. `shuffled_hidden_state_loss` defines the other symbols.
     """
 
     def total(terms: NDArray[np.int64]) -> FloatArray:

@@ -155,7 +155,7 @@ def release_loss(
 
     Source
     ------
-    lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21), (24), in exact variants.
+    lin2025, Algorithm 1, Theorems 4.3 to 4.5, equations (15), (21), (24), with variant "exact".
     """
     rows, targets = require_records(features, labels)
     n, d = rows.shape
@@ -219,7 +219,7 @@ def last_iterate_divergence(
         V(t;s) = \Phi V(s^+)\Phi + V(t) - \Phi V(s)\Phi,\quad \Phi=\Phi(t,s)
 
     The differing step, at time s and of size η, uses the record (a, b). The covariance is V(s)
-    before this step, V(s⁺) after it and V(t; s) at the release. Φ and V(t) belong to `law`.
+    before this step, V(s⁺) after it and V(t; s) at the release. `law` gives Φ, V(t), δ and σ.
 
     Parameters
     ----------
@@ -238,7 +238,7 @@ def last_iterate_divergence(
     -------
     float
         0 if t < s; `inf` if the mixture covariance is not positive definite. Results are accurate
-        to a relative 1e-6 or an absolute 1e-9; others are refused.
+        to a relative 1e-6 or an absolute 1e-9; less accurate ones are refused.
 
     Guarantee
     ---------
@@ -268,9 +268,9 @@ def average_divergence(
     Parameters, their ranges and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
-    With "exact", iterates at times t_j < s < t_r, with s of the differing step, have the covariance
-    :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`. With "paper", the C of `last_iterate_divergence` is
-    missing, as printed, and the divergence is that of the second law from the first.
+    With "exact", iterates at times t_j < s < t_r around the differing step, at time s, have the
+    covariance :math:`\Phi(t_r,s)\,C\,\Phi(s,t_j)V(t_j)`, in the symbols of
+    `last_iterate_divergence`. "paper" omits C, as printed, and gives D(second ‖ first).
 
     Source
     ------
@@ -298,15 +298,16 @@ def iterates_divergence(
     Parameters, their ranges and the value `inf` are as for `last_iterate_divergence`, with `times`
     ascending, shape (J,). No guarantee is given.
 
-    By the Markov property only the last iterate Y before the differing step and the first iterate Z
-    after it matter. "exact" uses both. Both runs share Y's law. Z is Z_1 in run 1, Z_2 in run 2:
+    By the Markov property only two iterates matter: Y, the last before the differing step, and Z,
+    the first after it. "exact" uses both. Y's law is the same in both runs; Z is Z_1 in run 1 and
+    Z_2 in run 2:
 
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
 
     This is a Gaussian integral over the residuals of the two records, which are linear in Y. D is
-    at least the divergence of Z alone. "paper" drops Y, since the paper claims that only the suffix
-    (the iterates after the step) counts, and reverses the direction.
+    at least the divergence of Z alone. "paper" reverses the direction and drops Y, since the paper
+    claims that only the suffix (the iterates after the differing step) counts.
 
     Source
     ------
@@ -549,10 +550,7 @@ def _geometries(
 
 
 def _sum_variance(law: HomogenisedSGD, times: FloatArray, variances: FloatArray) -> FloatArray:
-    """Variance of the sum over ascending times of processes with the law's decay, (p, d).
-
-    `variances` of the processes at the times have shape (J, p, d), or (J, 1, d) if all are equal.
-    """
+    """Variance (p, d) of a sum over times; `variances` there: (J, p, d), or (J, 1, d) if equal."""
     decays = law.transition(times[1:], times[:-1])[:, None]
     total = variances[-1]
     later = np.zeros_like(total)

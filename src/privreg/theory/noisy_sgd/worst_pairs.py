@@ -38,7 +38,7 @@ _STORED_GROUPS = 4  # distinct eigenvalues, up to which Gram matrices are kept
 
 
 class WorstPair(NamedTuple):
-    """Largest divergence D(first ‖ second) over ordered pairs of records, and its indices."""
+    """Largest divergence D(first ‖ second) over ordered pairs of records, and its two indices."""
 
     divergence: float
     first: int
@@ -50,9 +50,9 @@ class PairSearch(Computed):
 
     A divergence depends on a pair only through weighted inner products of the two records. If the
     second moment Σ has few distinct eigenvalues, these products are sums of Gram matrices. The
-    matrices are formed once; a divergence then costs O(1) for any d. Otherwise three matrix
+    matrices are formed once; a divergence then costs O(1) for any d. If Σ has many, three matrix
     products are formed for each time and position. Inner products of nearly parallel vectors lose
-    half their digits; if too few are left, a pair is computed in O(d) as in `average_divergence`.
+    half their digits. If too few are left, a pair is computed in O(d) as in `average_divergence`.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class PairSearch(Computed):
     def divergences(
         self, *, times: ArrayLike, position: ArrayLike, order: ArrayLike, variant: Variant = "exact"
     ) -> FloatArray:
-        """Divergence D(i ‖ j) of the average of iterates for each ordered pair, shape (..., n, n).
+        """Divergence D(i ‖ j) of an average of iterates, for ordered pairs of records: (..., n, n).
 
         D is accurate to a relative 1e-6 or an absolute 1e-9. It is `inf` if the mixture covariance
         of the pair is not positive definite, or if double precision cannot decide this.
@@ -188,13 +188,13 @@ def candidate_records(
     .. math:: \|a_i\|\,|a_i^\top z - b_i| \quad\text{at each reference } z,\qquad \|a_i\|
 
     Soon after the replaced record's step, the gap between the iterate's two means dominates the
-    loss. Later the gap between its covariances dominates; it grows with the records' norms. In high
-    dimension features are nearly orthogonal, so records with large gradients move the mean most.
+    loss. Later the gap between its covariances dominates. This gap grows with the records' norms.
+    In high dimension features are nearly orthogonal, so large gradients move the mean most.
 
     Parameters
     ----------
     features, labels : array_like, shapes (n, d) and (n,)
-        Records. Features, labels and points are at most 1e12 in absolute value.
+        Records. Features, labels and references are at most 1e12 in absolute value.
     references : array_like, shape (r, d) or (d,)
         Points z at which gradients are computed, in the same basis as the features.
     count : int
@@ -222,7 +222,7 @@ def pair_gradient_gap(
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
     Let z be the mean of the iterate before the step that uses record i or j, and η the step size.
-    The distance of the means after this step is η times the proxy at δ = 0, whatever the penalty.
+    After this step the runs' means differ by η times the proxy at δ = 0, whatever the penalty.
     The paper takes the vector of ones for z, and keeps δ. At δ > 0, the order of the pair matters.
 
     Parameters
@@ -253,7 +253,7 @@ def largest_pairs(proxy: ArrayLike, count: int) -> NDArray[np.intp]:
     Parameters
     ----------
     proxy : array_like, shape (n, n)
-        Proxy for each ordered pair, more than -inf; `inf` allowed.
+        Proxy for the loss of each ordered pair, more than -inf; `inf` allowed.
     count : int
         Number of pairs, from 1 to n (n - 1).
     """

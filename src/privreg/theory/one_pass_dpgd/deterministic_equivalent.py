@@ -80,8 +80,8 @@ def solve(
 
     Amplitude, `aspect_ratio`, `zcdp_root` and `clip_constant` are broadcast; each entry is one
     setting. Exponential Heun steps are exact for the stiff linear part. Time grids are geometric at
-    both ends, down to the time scales of a setting's fastest mode. They are halved and extrapolated
-    until two levels agree. If none agree, grids are graded towards jumps and kinks of the rate.
+    both ends, down to the time scales of a setting's fastest mode. Grids are halved and risks are
+    extrapolated until two levels agree. If none do, grids are graded to the rate's jumps and kinks.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def solve(
     label_noise_std : float
         Standard deviation zeta of the label noise, which may be 0.
     signal : array_like, shape () or (modes,)
-        D_i(0) = d (w_i' theta*)^2 / 2 of each mode with eigenvector w_i, for a start from zero; 1/2
-        for a target of norm 1 with equal parts in all modes.
+        Initial D_i(0) = d (w_i' theta*)^2 / 2 of each mode with eigenvector w_i; the start is zero.
+        1/2 is for a target of norm 1 with equal parts in all modes.
     times : array_like, shape (times,), optional
         Times in [0, 1] at which to return the risk; by default geometric at both ends. To get the
         final risk quickly, pass a single time.
@@ -209,7 +209,7 @@ def sandwich(
         + b\,\tilde\eta^2\nu_c(R)\,(R + \tfrac12\zeta^2)\,\gamma + 2c^2\tilde\sigma^2\gamma^2
 
     with (a, b) = (largest, 1) for the lower bound and (smallest, largest) for the upper bound. Here
-    mu_c is `descent_factor`, nu_c is `variance_factor`, and ρ²σ̃² = -dη̃²/dt is the private noise.
+    mu_c is `descent_factor`, nu_c is `variance_factor`, and ρ²σ̃² = -dη̃²/dt gives the noise σ̃.
 
     Parameters
     ----------
@@ -218,13 +218,13 @@ def sandwich(
     smallest, largest : float
         Extreme eigenvalues, 1e-4 <= smallest <= 1 <= largest <= 1e4; the mean eigenvalue is 1.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, times
-        gamma, rho, c, zeta and the times, as in `solve`.
+        gamma = d / n, rho, clipping constant c, label noise zeta and the times, as in `solve`.
     start : float
         Excess risk R(0), more than 0.
 
     Source
     ------
-    bombari2025, Proposition D.1. The proof needs tr(Sigma^2) <= largest * tr(Sigma); it prints >=.
+    bombari2025, Proposition D.1. Its proof prints tr(Sigma^2) >= largest * tr(Sigma), but needs <=.
     """
     amplitude, smallest, largest, aspect_ratio, start = require_scalars(
         schedule=schedule.amplitude,
@@ -277,11 +277,11 @@ def descent_factor(
     Parameters
     ----------
     risk : array_like, shape (...)
-        Excess risk R, 0 or from 1e-32 to 1e32. The other inputs have this range, too.
+        Excess risk R, 0 or from 1e-32 to 1e32.
     clip_constant : array_like, shape (...)
-        Clipping constant c in units of the residual, more than 0; `inf` clips nothing.
+        Clipping constant c in units of the residual, from 1e-32 to 1e32; `inf` clips nothing.
     label_noise_std : array_like, shape (...)
-        Standard deviation zeta of the label noise, at least 0.
+        Standard deviation zeta of the label noise, 0 or from 1e-32 to 1e32.
 
     Source
     ------
@@ -300,13 +300,14 @@ def variance_factor(
         = c'^2\,\mathrm{erfc}\Big(\frac{c'}{\sqrt2}\Big) + P\Big(\frac32, \frac{c'^2}2\Big),
         \qquad c' = \frac{c}{\sqrt{2R + \zeta^2}}
 
-    where P is the regularised lower incomplete gamma function: here the truncated second moment of
-    a standard normal. This form loses no digits for small c'.
+    where r ~ N(0, 2R + ζ²) is the residual, r_c is r clipped to [-c, c], and P is the regularised
+    lower incomplete gamma function: here the truncated second moment of a standard normal. This
+    form loses no digits for small c'.
 
     Parameters
     ----------
     risk, clip_constant, label_noise_std : array_like, shape (...)
-        As for `descent_factor`.
+        Excess risk R, clipping constant c and label noise zeta, as for `descent_factor`.
 
     Source
     ------
@@ -431,10 +432,8 @@ def _extrapolate(
 
 
 def _jumps(schedule: Schedule, grid: NDArray[np.float64]) -> bool:
-    """True if the rate jumps inside an interval other than the first and the last.
-
-    With twice as many nodes, second differences fall to a quarter, except at a jump.
-    """
+    """True if the rate jumps inside an interval other than the first and the last."""
+    # With twice as many nodes, second differences fall to a quarter, except at a jump.
     # By the type itself: a subclass may have another shape.
     if type(schedule) in (Polynomial, Harmonic):
         return False
@@ -463,8 +462,8 @@ def _graded(
 ) -> NDArray[np.float64]:
     """Grid, halved where the rate or its square is not linear, on both sides of a jump.
 
-    It resolves the decay times of the fastest mode. It is geometric before each reported time, as
-    before the end, since a fast mode remembers only the noise of the last layer of time. Intervals
+    The grid resolves the fastest mode's decay times. It is geometric before each reported time and
+    the end, since a fast mode remembers only the noise of the last layer of time. Intervals
     shorter than that layer are halved to find a jump but not kept, except for the jump's two sides,
     which are neighbouring doubles. A layer below the spacing of doubles leaves the grid as it is.
     """

@@ -42,7 +42,7 @@ class Best:
     Attributes
     ----------
     schedule, final_risk
-        Schedule whose amplitude is a number, and the excess risk of its private output.
+        Best schedule, whose amplitude is a number, and the excess risk of its private output.
     at_bound : bool
         True if the amplitude is at an end of the search range, such as the cap 2 / gamma.
     """
@@ -78,7 +78,7 @@ def polynomial(
     exponent : float
         alpha, at least 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std, signal
-        As in `deterministic_equivalent.solve`, but for a single setting.
+        gamma = d/n, rho, c, zeta and D_i(0) of one setting: see `deterministic_equivalent.solve`.
 
     Warns
     -----
@@ -160,10 +160,7 @@ def _optimise(
     setting: dict[str, Any],
     offset: float = 1.0,
 ) -> Best:
-    """Best amplitude of a family of schedules: the best initial rate times `offset`.
-
-    Risks may be less accurate than their tolerance; only the search uses them.
-    """
+    """Best amplitude (best initial rate times `offset`); its risk may miss the tolerance."""
 
     def look(amplitudes: NDArray[np.float64], rtol: float) -> NDArray[np.float64]:
         with warnings.catch_warnings():

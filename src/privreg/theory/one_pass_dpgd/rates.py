@@ -40,7 +40,7 @@ def sampling_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> F
 
     .. math:: \lim_{\gamma \to 0} \frac{R^*}{\gamma} = \frac{\nu_c(0)\,\zeta^2}{2\mu_c(0)^2}
 
-    with mu_c of `descent_factor` and nu_c of `variance_factor`. Harmonic schedules with numerator
+    where mu_c is `descent_factor` and nu_c `variance_factor`. Harmonic schedules with numerator
     1 / mu_c(0) attain the limit as their offset goes to zero; no schedule does better. Without
     clipping the limit is zeta^2 / 2, as for ordinary least squares. As c goes to 0 the limit tends
     to pi zeta^2 / 4, as if only the signs of residuals were used.
@@ -65,8 +65,8 @@ def privacy_limit(*, clip_constant: ArrayLike, label_noise_std: ArrayLike) -> Fl
     .. math:: \lim \frac{R^*}{\gamma^2/\rho^2} = \frac{27\,c^2}{2\mu_c(0)^2}
         \quad\text{as}\quad \gamma/\rho \to 0,\ \rho^2/\gamma \to 0
 
-    with mu_c of `descent_factor`, gamma = d / n and rho^2/2-zCDP. Harmonic schedules with numerator
-    3/(2 mu_c(0)) attain the limit as their offset goes to zero; no schedule does better.
+    where mu_c is `descent_factor`, gamma = d / n and privacy is rho^2/2-zCDP. Harmonic schedules of
+    numerator 3/(2 mu_c(0)) attain the limit as their offset goes to zero; no schedule does better.
 
     Parameters
     ----------
@@ -89,8 +89,8 @@ def least_risk(
     .. math:: \int_{R^*}^{R(0)} \frac{\nu_c(R)\,(R + \zeta^2/2)}{\mu_c(R)^2 R^2}\,\mathrm dR
         = \frac1\gamma
 
-    The bound takes the best rate at each time. It ignores private noise and any cap on the rate.
-    The relative error of the computed bound is at most 1e-6.
+    The bound R* takes the best rate at each time. It ignores private noise and any cap on the rate.
+    mu_c is `descent_factor`, nu_c `variance_factor`. R* has a relative error of at most 1e-6.
 
     Parameters
     ----------
@@ -129,10 +129,10 @@ class OptimalExponent:
     learning_rate : float
         Exponent a in (-1, 0): clipping constant times initial rate scales as gamma^a.
     case : {1, 2, 3, 4}
-        Case (bullet) of the theorem. In cases 1 and 2, the schedule limits how long private noise
-        persists; in 3 and 4 the spectrum does. Privacy lowers h only in cases 2 and 4.
+        Case (bullet) of bombari2025, Theorem 4. In cases 1 and 2, the schedule limits how long
+        private noise persists; in 3 and 4 the spectrum does. Privacy lowers h only in 2 and 4.
     logarithm : bool
-        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. It has this factor if
+        True if the risk has a factor :math:`\ln(1/\gamma)` beside the power. This is the case if
         phi (alpha + 1) = 2 (see `optimal_exponent`) and privacy lowers h.
     """
 
@@ -153,23 +153,24 @@ def optimal_exponent(
         \frac{2\kappa(1-b)}{2-\psi} & b > b^*,\ \phi(\alpha+1) \ge 2 \end{cases}
         \qquad \kappa = 2-\phi-\psi,\ K = \kappa(\alpha+1)
 
-    with :math:`b^*` as in `critical_privacy_power`.
+    with :math:`b^*` the `critical_privacy_power`.
 
     Parameters
     ----------
     spectrum_power, signal_power : float
-        phi < 1 and psi < 1 - phi, each at least -1e12.
+        phi < 1 (eigenvalue density lambda^-phi) and psi < 1 - phi (squared target coefficients
+        lambda^-psi), each at least -1e12.
     schedule_power : float
-        alpha, from 0 to 1e12; the theorem covers alpha = 0, alpha = 1/2 and alpha >= 1.
+        alpha of a rate (1 - t)^alpha, from 0 to 1e12; the theorem covers alpha = 0, 1/2 and >= 1.
     privacy_power : float
-        b, at least -1e12 and less than 1.
+        b of the privacy rho = gamma^b, at least -1e12 and less than 1.
 
     Source
     ------
     bombari2025, Theorem 4, equations (6.4)-(6.6). If phi (alpha + 1) = 2 and privacy lowers h,
     (6.6) adds :math:`\ln(a\ln\gamma)/\ln\gamma`, which goes to 0 with gamma: a factor
-    :math:`\ln(1/\gamma)` of the risk, for a fixed a. If a may depend on gamma, this factor has the
-    power :math:`\kappa/(2-\psi)<1`. Exactly at the critical b, the theorem's case 3 lacks it.
+    :math:`\ln(1/\gamma)` of the risk, for a fixed a. If a may depend on gamma, the factor has the
+    power :math:`\kappa/(2-\psi)<1`. At exactly b = b*, the theorem's case 3 lacks the factor.
     """
     _check(spectrum_power, signal_power, schedule_power, privacy_power)
     width = schedule_power + 1
@@ -194,7 +195,8 @@ def critical_privacy_power(
     .. math:: b^* = \frac{K + 2 - \max(2, \phi(\alpha+1))}{2(K+1)}, \qquad
         K = (2-\phi-\psi)(\alpha+1)
 
-    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, else (0, 1/2). Powers are as in `optimal_exponent`.
+    b* is in (1/4, 1/2) if phi (alpha + 1) < 2, otherwise in (0, 1/2). phi, psi and alpha are the
+    powers of the spectrum, the signal and the schedule, as in `optimal_exponent`.
 
     Source
     ------
@@ -221,7 +223,7 @@ def term_exponents(
 ) -> FloatArray:
     r"""Exponents of the risk's three terms, (3, ...): remaining signal, sampling and private noise.
 
-    .. math:: e_1 = -a\kappa, \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
+    .. math:: e_1 = -a(2-\phi-\psi), \qquad e_2 = \frac{a}{\alpha+1} + 1, \qquad
         e_3 = 2 - 2b + a \max\Big(\frac{2}{\alpha+1}, \phi\Big)
         \Big[- \frac{\ln(|a|\ln(1/\gamma))}{\ln(1/\gamma)}\Big]_{\phi(\alpha+1) = 2}
 
@@ -230,9 +232,9 @@ def term_exponents(
     learning_rate : array_like, shape (...)
         a, from -1e12 to 0: clipping constant times initial rate is gamma^a.
     spectrum_power, signal_power, schedule_power, privacy_power : float
-        As in `optimal_exponent`.
+        phi, psi, alpha and b of spectrum, signal, schedule and privacy, as in `optimal_exponent`.
     aspect_ratio : float, optional
-        gamma in (0, 1), used only in the logarithm, which is left out by default (gamma → 0).
+        gamma in (0, 1), used only in the bracket, which is left out by default (gamma → 0).
 
     Source
     ------
@@ -256,8 +258,8 @@ def limiting_exponent(spectrum_power: float, signal_power: float, privacy_power:
     .. math:: \lim_{\alpha\to\infty} h
         = \min\Big(1,\; 2(1-b)\,\frac{2-\phi-\psi}{2-\phi-\psi+\max(\phi, 0)}\Big)
 
-    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)), with b, phi
-    and psi of `optimal_exponent`.
+    The limit is below 1 if phi > 0 and b > 1/2 - phi / (2 (2 - phi - psi)). phi, psi and b are
+    the powers of spectrum, signal and privacy, as in `optimal_exponent`.
 
     Source
     ------

@@ -88,7 +88,8 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
         = (1-\phi)\, C^{\phi-1} \frac{\gamma(k, 2Cx)}{(2x)^k}, \qquad k = q + 1 - \phi,\
         C = \tfrac{2-\phi}{1-\phi}
 
-    where p ∝ λ^-φ is the density of λ on [0, C], and γ(k, ·) the lower incomplete gamma function.
+    where p ∝ λ^-φ is the density of λ on [0, C], γ(k, ·) the lower incomplete gamma function, and q
+    the power of λ in a kernel.
 
     Parameters
     ----------
@@ -151,7 +152,8 @@ def solve(
     times : array_like, shape (times,)
         Grid, increasing from 0.
     aspect_ratio, zcdp_root, clip_constant, label_noise_std : float
-        gamma, rho, c and zeta. rho may be `inf`; in that case c may be `inf`, too. zeta may be 0.
+        gamma = d / n, rho (`inf` adds no noise), clipping constant c (`inf` only if rho is `inf`)
+        and label noise zeta, which may be 0.
 
     Warns
     -----
@@ -237,7 +239,7 @@ def risk_path(
         + \frac{2\sqrt d}{n}\,c\,\tilde\sigma\,\mathrm dB',
         \qquad \mathcal P = R + \tfrac12\zeta^2
 
-    with the rate, factors and noise of `deterministic_equivalent`. The Euler-Maruyama method has
+    with η̄, μ_c, ν_c and σ̃ of module `deterministic_equivalent`. The Euler-Maruyama method has
     strong order 1/2 and weak order 1. The risk, shape (times,), excludes the output noise.
 
     Parameters
@@ -249,7 +251,7 @@ def risk_path(
     rng : Generator
         Source of one Gaussian per coordinate and step, for the independent B and B' together.
     sample_size, zcdp_root, clip_constant : int, float and float
-        n, rho and c; rho = `inf` adds no noise.
+        Sample size n, rho of rho^2/2-zCDP (`inf` adds no noise), and clipping constant c.
     times : array_like, shape (times,)
         Increasing times in [0, 1]; each is rounded to a step.
     steps : int, optional
@@ -259,7 +261,7 @@ def risk_path(
 
     Source
     ------
-    bombari2025, equations (4.14) and (C.1); by (C.9) and (4.7), their drift's factor 2 is spurious.
+    bombari2025, equations (4.14) and (C.1). By (C.9) and (4.7), their drift has a spurious 2.
     """
     require_choice("form", form, DRIFTS)
     sizes = sample_size, sample_size if steps is None else steps
