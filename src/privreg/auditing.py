@@ -122,7 +122,7 @@ class PrivacyLoss:
     mu : float
         The mechanism is not μ'-Gaussian-DP for any μ' < `mu`.
     rho : float
-        The mechanism is not ρ'-zCDP for any ρ' < `rho`; `rho` is at most `mu`²/2.
+        The mechanism is not ρ'-zCDP for any ρ' < `rho`.
     confidence : float
         Probability, over the runs, that a bound holds.
     runs : int

@@ -569,12 +569,10 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
         # The clip follows the residuals, and noise the clip: means say little about such runs.
         return found.with_doubt("the noise of the warm-up steps dominates the descent")
     marked = found.expanded(outcome.unclipped)
-    warnings = list(marked.warnings)
-    if outcome.whitening.variance > MOST_WHITENING_NOISE / 4:
-        warnings.append(
-            "the private Gram matrix is noisy: the error may be predicted 45 % too large"
-        )
-    if outcome.whitening.thinness > MOST_THINNESS:
+    whitening, warnings = outcome.whitening, list(marked.warnings)
+    if whitening.variance > MOST_WHITENING_NOISE / 4:
+        warnings.append("a noisy private Gram matrix: the error may be predicted 45 % too large")
+    if whitening.thinness > MOST_THINNESS:
         thin = "the noise hides directions of small variance: the error may be 1.5 times as large"
         warnings.append(thin)
     return replace(marked, warnings=tuple(warnings))

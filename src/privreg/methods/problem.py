@@ -338,7 +338,7 @@ class Prediction:
     excess_risk, excess_risk_std : float
         Mean over data and private noise, and deviation over runs, of half the excess squared
         prediction error, in squared label units; `inf` if the run diverges. A deviation below 0.3
-        of the mean may be off by a factor of 2.2, because few coordinates decide the deviation.
+        of the mean may be off by a factor of 2.2.
     parameter_error : float
         Mean squared distance of the coefficients to θ*, in squared coefficient units.
     interval_length : float

@@ -86,8 +86,7 @@ def toeplitz_optimum(
         Weights a_j, from 0 to 1e12; 1 by default. Some A_j with a_j > 0 must have a nonzero entry.
     bands : int, optional
         Number of encoder coefficients that may differ from 0; all by default. For k participations
-        at least `bands` steps apart, the sensitivity is √k times that of one participation. For
-        such records, no non-negative, non-increasing encoder has less error than the optimum.
+        at least `bands` steps apart, the sensitivity is √k times that of one participation.
     tolerance : float
         Relative change of the squared error at which the search ends, from 0 to 1.
 
