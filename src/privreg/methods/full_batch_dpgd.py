@@ -180,15 +180,14 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     if not found.holds:
         return found
     if reach > MOST_REACH:
-        return found.with_doubt(f"step size times curvature is {reach:.2f}, near or beyond 2")
+        return found.with_doubt(f"step size times curvature is {reach:.2f}, above {MOST_REACH}")
     doubt = clipping_doubt(problem, unclipped)
     if doubt is not None:
         return found.with_doubt(doubt)
     if unclipped > ALL_UNCLIPPED:
         return found.marked(Regime.PROVEN, "nothing is clipped: the law of noisy descent is exact")
-    return found.marked(
-        Regime.EXTENDED, f"{1 - unclipped:.0%} of gradients are clipped: expansion around θ*"
-    )
+    reason = f"{1 - unclipped:.0%} of gradients are clipped: expansion around the true coefficients"
+    return found.marked(Regime.EXTENDED, reason)
 
 
 class _Curvatures(NamedTuple):

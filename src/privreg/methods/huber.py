@@ -558,9 +558,9 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if outcome.excursion > MOST_EXCURSION or outcome.arrival > MOST_ARRIVAL:
         # The clip follows the residuals, and noise the clip: means say little about such runs.
         return found.with_doubt("the noise of the warm-up steps dominates the descent")
-    reason = f"{1 - outcome.unclipped:.0%} of gradients are clipped: expansion around θ*"
-    marked = found.marked(Regime.EXTENDED, reason)
+    share = f"{1 - outcome.unclipped:.0%} of gradients are clipped"
+    marked = found.marked(Regime.EXTENDED, f"{share}: expansion around the true coefficients")
     if outcome.whitening.thinness > MOST_THINNESS:
-        thin = "the noise hides directions of small variance: the error may be 1.5 times as large"
+        thin = "noise hides directions of small variance: the error may be 1.5 times that predicted"
         return replace(marked, warnings=(thin,))
     return marked
