@@ -114,7 +114,7 @@ class Uncopied(OneProcess):
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            f"{_a(type(self))} must be neither copied nor pickled: it would draw the same noise"
+            f"{_a(type(self))} must be neither copied nor pickled: a copy would draw the same noise"
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 STARTED = time.time()
 if not isinstance(workflow.current_basedir, (str, os.PathLike)):
     sys.exit(
-        "error: the workflow runs from a checkout; clone it and name its Snakefile by a path"
+        "error: the workflow runs from a clone of the repository; give the path of its Snakefile"
     )
 HERE = Path(workflow.current_basedir).parents[1]
 SOURCE = str(HERE / "src")

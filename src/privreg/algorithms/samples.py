@@ -465,5 +465,5 @@ def released_setting(
         raise ValueError("setting must come from a run with only finite clip norms, got inf")
     index = settings.take(setting)
     if not noise[index] > 0:
-        raise ValueError(f"setting must have noise for a release, got noise {noise[index]:g}")
+        raise ValueError(f"setting must add noise to be released, got noise {noise[index]:g}")
     return index, float(clip_norm[index]), float(noise[index])

@@ -577,7 +577,7 @@ def moderate(released: FloatArray) -> FloatArray:
     largest = float(np.max(np.abs(released)))
     if not largest <= LARGEST:
         raise ValueError(
-            "budget must keep iterates and residual scales below 1e+90 at these bounds, "
-            f"got {largest:g}"
+            "budget must be larger at these bounds: iterates and residual scales must be below "
+            f"1e+90, got {largest:g}"
         )
     return released

@@ -83,10 +83,10 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
     add(
         "--label-noise-law LAW[:MISFIT]",
         f"law of the label noise: {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))} or binary_MEAN "
-        "(default gaussian). binary is for labels 0 and 1, poisson for counts; binary_MEAN states "
-        "the mean of two labels in any unit. MISFIT, from 0 to 1 (default 0), is the correlation "
-        "of the features with the part of residuals that clipping removes. If the law is unknown, "
-        "name several: gaussian student_t3:0.3",
+        "(default gaussian). binary is for labels 0 and 1, poisson for counts. binary_MEAN is for "
+        "two labels in any unit; MEAN is their mean if rescaled to 0 and 1. MISFIT, from 0 to 1 "
+        "(default 0), is the correlation of the features with the part of residuals that clipping "
+        "removes. If the law is unknown, name several: gaussian student_t3:0.3",
         nargs="+",
         default=["gaussian"],
     )
@@ -248,7 +248,7 @@ def plan(options: argparse.Namespace) -> str:
         try:
             from matplotlib.figure import Figure
         except ImportError:
-            raise ImportError("--figure needs Matplotlib, which is not installed") from None
+            raise ImportError("--figure needs Matplotlib: pip install 'privreg[plots]'") from None
 
         figure = Figure(figsize=(7, 3.5), layout="constrained")
         planning.draw(found, figure.subplots())
@@ -256,7 +256,7 @@ def plan(options: argparse.Namespace) -> str:
     if options.json:
         return as_json(planning.plain(found), indent=1)
     budget = found.budget
-    fitted = f"\nprivreg fit can use rho = {budget.gaussian().rho:.4g}: its noise is Gaussian"
+    fitted = f"\nprivreg fit adds only Gaussian noise: it can use rho = {budget.gaussian().rho:.4g}"
     return (
         f"rho = {budget.rho:.4g} ({budget.neighbours.value}), epsilon = "
         f"{budget.epsilon(delta=options.delta):.3g} at delta = {options.delta:g}"

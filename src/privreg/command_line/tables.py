@@ -266,7 +266,7 @@ def _once(pairs: Iterable[tuple[Any, Any]]) -> dict[str, Any]:
 # fit, and the files of a fit or a score
 
 NEW = "a new file that can be written"
-WRITTEN = "the budget is written before noise is drawn"
+WRITTEN = "the budget is written to it before noise is drawn"
 
 
 class Record(Odometer):

@@ -256,7 +256,7 @@ def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
             way = ", which learns from the table: write public numbers, such as I((a - 50) / 10)"
             why = way if name in LEARNING else ""
             listed = f"numbers, + - * / **, {', '.join(FUNCTIONS)}, I, Q and C"
-            raise _refused(f"terms of one record each, built from {listed}", f"{name!r}{why}")
+            raise _refused(f"terms of a single record, built from {listed}", f"{name!r}{why}")
     raise _refused(f"only + - * / and powers from 1 to {MOST_POWER}", short(ast.unparse(node)))
 
 

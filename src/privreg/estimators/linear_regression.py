@@ -64,17 +64,17 @@ FloatArray = NDArray[np.float64]
 # Share of the budget for the number of records under add-remove; least share for quality.
 COUNT_SHARE, LEAST_SHARE = 0.01, 1e-10
 CLIPPED = "features and labels are clipped to the declared bounds, row by row"
-INPUTS = "each row's values depend on that row alone: no scaler, say, was fitted to the table"
+INPUTS = "each row's values depend on that row alone; for example, no scaler was fitted to it"
 EXACT = "purely Gaussian noise meets the stated epsilon and delta at a larger rho (Gaussian DP)"
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
 CLONES = (
-    "clones of one estimator, or one object, are fitted repeatedly, as in cross-validation: each "
-    "fit spends the whole budget, and costs add up; `odometer=Odometer(limit=...)` sets a limit"
+    "an estimator or its clones are fitted repeatedly, as in cross-validation: each fit spends the "
+    "whole budget, and the costs add up; `odometer=Odometer(limit=...)` sets a limit"
 )
 ROWS_OF_CLONES = (
-    "clones of one estimator, or one object, are fitted repeatedly without groups, so privacy "
-    "covers rows alone: cross-validation does not pass groups on. Declare unit='row' or 'person'"
+    "an estimator or its clones are fitted repeatedly without groups, so privacy covers rows "
+    "alone: cross-validation does not pass groups on. Declare unit='row' or 'person'"
 )
 # Per estimator: number of its clones with the warnings already issued, and number of its fits.
 _clones: WeakKeyDictionary[Any, list[Any]] = WeakKeyDictionary()
@@ -592,7 +592,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
                 f"cross-validation passes groups on only after {routed}"
             )
         if self.formula is not None and not (self.label_bounds is None and self.fit_intercept):
-            why = "with a formula: bounds include the label's, and '- 1' omits the intercept"
+            why = "with a formula: feature_bounds has the label's, and '- 1' omits the intercept"
             raise ValueError(f"label_bounds and fit_intercept must not be set {why}")
         if self.unit == "row" and groups is not None:
             raise ValueError("groups must be None with unit='row'")
@@ -764,7 +764,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         if (found := explained(self)[1]) >= 0:
             return found
-        needed = "unweighted least squares of single rows, in which noise hides no feature"
+        needed = "an unweighted least-squares fit without groups, in which noise hides no feature"
         raise AttributeError(f"rsquared needs {needed}; `private_score` releases R² at a cost")
 
     def confidence_intervals(

@@ -95,7 +95,7 @@ class Outlook:
             for share, missed in zip(RANGE, self.missed, strict=True)
             if np.isfinite(missed)
         ]
-        scale = "At 100 %, predicting the mean is as good. Assumed bounds: ±4 standard deviations."
+        scale = "100 % is the cost of predicting the mean. Assumed bounds: ±4 standard deviations."
         doubts = {each.reason for each in self.predictions if not each.holds}
         doubted = [f"Unreliable: {doubt}." for doubt in sorted(doubts)]
         return [*found, scale, *doubted] if found else doubted

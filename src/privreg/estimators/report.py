@@ -75,7 +75,7 @@ CHANGE = "change in label across a feature's bounds,\neach bar on its own scale 
 ALARM = 0.05
 # Ratio of variances from which a robust fit's standard errors are said to be half as long or less.
 LEAST_GAIN = 4.0
-GIVEN_WEIGHTS = "Conditions on errors given the features must also hold given the weights."
+GIVEN_WEIGHTS = "With weights, conditions on errors must hold given features and weights."
 
 
 @dataclass(frozen=True)

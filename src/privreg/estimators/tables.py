@@ -324,8 +324,8 @@ class ParquetTable(_File):
             for each in used:
                 # It omits the common beginnings of texts, and Arrow makes no dictionary of it.
                 if each.physical_type == "BYTE_ARRAY" and "DELTA_BYTE_ARRAY" in each.encodings:
-                    name = each.path_in_schema
-                    raise ValueError(f"column {name!r} must not be encoded as DELTA_BYTE_ARRAY")
+                    name = f"column {each.path_in_schema!r}"
+                    raise ValueError(f"{name} must not be encoded as DELTA_BYTE_ARRAY: use PLAIN")
             size = sum(each.total_uncompressed_size for each in used)
             if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
                 most = f"{MOST_BYTES >> 20} MiB, or {MOST_TIMES} times their size in the file"
@@ -771,7 +771,7 @@ class TableQuality:
             f"most records are incomplete because of {lost}, and the estimates are noise: check "
             "the separator, quotes, decimal and thousands marks, blanks and categories": lost,
             f"records are left out as incomplete because of {absent}: the estimates are biased if "
-            "missingness depends on the value, as with thousands separators": absent,
+            "missingness depends on the value, as with thousands separators (1,000)": absent,
             f"bounds clip values of {clipped}: the bounds are too narrow or in another unit, or "
             "there are codes for missing values; the estimates are for clipped values": clipped,
         }

@@ -31,7 +31,7 @@ from privreg.methods.problem import MOST_RATIO, ErrorMoments, Prediction, Proble
 from privreg.privacy.budget import Budget, Neighbours
 
 FloatArray = NDArray[np.float64]
-LARGE = "an error above half that of predicting the mean may be predicted 30 % too small"
+LARGE = "the predicted error exceeds half that of predicting the mean; it may be 30 % too small"
 RIDGE_NODES = 9  # of a Gauss–Hermite rule for the noise in the smallest eigenvalue
 
 

@@ -182,7 +182,7 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     if not found.holds:
         return found
     if reach > MOST_REACH:
-        return found.with_doubt(f"step size times curvature is {reach:.2f}, near or beyond 2")
+        return found.with_doubt(f"step size times curvature is {reach:.2f}, above {MOST_REACH}")
     few = too_few_rows(problem, unclipped)
     if few is not None:
         return found.with_doubt(few)

@@ -451,8 +451,8 @@ def _start(settings: LeastSquaresSettings) -> HuberSettings:
 # Derived in `_regime`.
 MOST_SPIKE = 0.04
 SPIKED = (
-    "in up to 1 of 50 runs noise is mistaken for a tail, which makes the interval long: such runs "
-    "may dominate the mean error"
+    "in up to 1 of 50 runs, noise is mistaken for a tail: such runs have long intervals and may "
+    "dominate the mean error"
 )
 
 

@@ -181,7 +181,7 @@ def _regime(problem: Problem, rows: Rows, method: OnePassDPGD, found: Prediction
         return found
     step = rate(method.schedule, 0.0).item() / problem.sample_size
     if step * float(problem.eigenvalues.sum()) / 2 > 1:
-        return found.with_doubt("the first steps are longer than their cap, 2 / ‖x‖²")
+        return found.with_doubt("the first steps exceed their cap, 2 / (norm of the row)²")
     # A row moves the error along a coordinate by this share, on average over its energy.
     fourth = rows.weights @ rows.energies**2 / (rows.multiplicities**2 * rows.eigenvalues)
     if step * float(fourth.max()) > LONGEST_STEP:

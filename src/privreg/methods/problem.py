@@ -315,7 +315,7 @@ def _energies(
 MOST_LOST, WHOLE = 0.03, "no theory describes this clipping of labels 0 and 1, or of counts"
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
-HEAVY = "most gradients are clipped: the error may be predicted up to 3 times too large"
+HEAVY = "most gradients are clipped: the predicted error may be 3 times too large"
 
 
 class Regime(StrEnum):
@@ -388,7 +388,9 @@ class Prediction:
         scale is -2uφ(u)/s: -0.86 at s = 1/2. The pull to θ* then hardly grows with the error. Of 13
         random settings with s < 1/2, 6 had predictions over 10 % too large, one of them 3 times.
         """
-        reason = f"{1 - unclipped:.0%} of gradients are clipped: expansion around θ*"
+        reason = (
+            f"{1 - unclipped:.0%} of gradients are clipped: expansion around the true coefficients"
+        )
         warnings = self.warnings if unclipped >= 0.5 else (*self.warnings, HEAVY)
         return replace(self.marked(Regime.EXTENDED, reason), warnings=warnings)
 

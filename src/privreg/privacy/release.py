@@ -167,8 +167,8 @@ class OneOfMany(OneProcess, Computed):
         )
         if self._from_pickle:
             raise ValueError(
-                f"setting must be taken before the settings are pickled, got {index}: they share "
-                "noise, and another one may have been released elsewhere"
+                f"setting must be taken before the settings are pickled, got {index}: settings "
+                "share noise, and a copy may have released another one"
             )
         if self._taken not in (None, index):
             raise ValueError(

@@ -142,7 +142,7 @@ class Monotone(Strict):
     kind: Literal["monotone"]
     direction: Literal["increasing", "decreasing"]
     strict: Flag = False
-    slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
+    slack: Tolerance = Field(0.0, description="Largest step the wrong way that still passes.")
 
 
 class Ordered(Strict):
@@ -152,7 +152,7 @@ class Ordered(Strict):
     dimension: str
     labels: Annotated[tuple[Label, ...], Field(min_length=2)]
     strict: Flag = False
-    slack: Tolerance = Field(0.0, description="A step this far the wrong way is forgiven.")
+    slack: Tolerance = Field(0.0, description="Largest step the wrong way that still passes.")
 
 
 class All(Strict):
@@ -185,13 +185,13 @@ AnyCheck = Annotated[Check, Field(discriminator="kind"), BeforeValidator(_known_
 class Beside(Strict):
     """Rejected observation, given by its distance to the expected value."""
 
-    times: Number | None = Field(None, description="This multiple of what is expected.")
-    plus: Number | None = Field(None, description="This much more than what is expected.")
+    times: Number | None = Field(None, description="As a multiple of the expected value.")
+    plus: Number | None = Field(None, description="Difference from the expected value.")
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Self:
         if (self.times is None) == (self.plus is None):
-            raise ValueError("a rejected observation must be told by one of times and plus")
+            raise ValueError("one of times and plus must be given for a rejected observation")
         return self
 
 
@@ -207,27 +207,27 @@ class Wrong(Strict):
     """A small wrong version of a statement, which the evidence must refuse."""
 
     says: Text = Field(description="What is wrong, as in 'without its logarithm'.")
-    evidence: Evidence | None = Field(None, description="Where it differs from the check's own.")
-    check: AnyCheck | None = Field(None, description="Where it differs from the check's own.")
+    evidence: Evidence | None = Field(None, description="Keys that differ from the check's own.")
+    check: AnyCheck | None = Field(None, description="The wrong check, if it differs.")
 
     @model_validator(mode="after")
     def _differs(self) -> Self:
         if self.evidence is None and self.check is None:
-            raise ValueError("one of evidence and check must be given, in which it differs")
+            raise ValueError("evidence or check of a wrong version must be given, got neither")
         return self
 
 
 class Probe(Strict):
     """Check of one piece of evidence, with values that it must refuse."""
 
-    label: Text | None = Field(None, description="What this check looks at, where several are.")
+    label: Text | None = Field(None, description="Subject of this check, if there are several.")
     evidence: Evidence
     check: AnyCheck
     resolves: Annotated[float, Field(gt=0, allow_inf_nan=False, strict=True)] | None = Field(
-        None, description="An observation this far out of bounds must be refused, noise or not."
+        None, description="An observation this far out of bounds must be refused despite noise."
     )
     rejects: tuple[Rejected, ...] = Field(
-        (), description="Observations that the check must refuse, a list where it takes a list."
+        (), description="Observations that the check must refuse; lists if the check takes a list."
     )
     wrong: tuple[Wrong, ...] = Field(
         (), description="Small wrong versions of the statement, which the evidence must refuse."
@@ -252,7 +252,7 @@ class Probe(Strict):
     def _can_fail(self) -> Self:
         inner = _inner(self.check)
         if self.resolves is not None and not isinstance(inner, Between | Below | Above):
-            raise ValueError("resolves must stand at a check of kind between, below or above")
+            raise ValueError("resolves is only for checks of kind between, below or above")
         if isinstance(inner, Ordered) and inner.dimension in self.evidence.select:
             raise ValueError(
                 f"evidence.select.{inner.dimension} must not be given:"
@@ -443,7 +443,7 @@ def _misshapen(check: Check, shape: tuple[int, ...]) -> str:
         fits, wanted = shape == (length,), f"a list of {length}"
     elif isinstance(check, Ordered):
         length = len(check.labels)
-        fits, wanted = shape == (length,), f"a list of {length}, one a label"
+        fits, wanted = shape == (length,), f"a list of {length}, one per label"
     elif isinstance(check, Monotone):
         fits, wanted = len(shape) == 1 and shape[0] > 1, "a list of at least two"
     else:
@@ -833,7 +833,7 @@ def _assessed(
         reason = f"the noise straddles the bound{sigmas}{at}"
     elif unrefused := hidden(1.0):
         shown = series(np.asarray(unrefused[0]).ravel().tolist())
-        reason = f"too noisy to tell what is claimed from {shown}"
+        reason = f"the noise is too large to refuse {shown}"
     else:
         outcome = "passed"
     if outcome == "inconclusive":

@@ -51,7 +51,7 @@ class Experiment(Strict):
         Resources.model_validate({}), description="Memory and minutes of a large job."
     )
     quick: Overlay = Field(
-        Overlay.model_validate({}), description="What `scale: quick` changes, to see it run."
+        Overlay.model_validate({}), description="Changes at `scale: quick`, for a short test run."
     )
 
     @model_validator(mode="after")
@@ -81,11 +81,11 @@ class Drawing(Strict):
     artifacts: dict[str, Artifact] = Field(min_length=1, description="Argument: artifact.")
     caption: Text = Field(
         description="What a reader should see, and the choices made. `{trials}` is replaced by the "
-        "number of trials, or numbers, `{trials of fixed_ratio}` by that of one experiment."
+        "numbers of trials, and `{trials of fixed_ratio}` by the number of that experiment."
     )
-    alt: Text | None = Field(None, description="What is seen, for a reader who cannot look.")
+    alt: Text | None = Field(None, description="Description for a reader who cannot see it.")
     beside: Text | None = Field(
-        None, description="How it reads beside the paper's own figure, and why where it differs."
+        None, description="Comparison with the paper's own figure, and the reason for differences."
     )
 
     @property
@@ -136,9 +136,9 @@ class Config(Strict):
     seed: Annotated[int, Field(ge=0, lt=2**63, strict=True)] = Field(
         description="The one seed; each trial derives its own stream from it."
     )
-    scale: Scale = Field("paper", description="'quick' makes everything small, and marks it so.")
+    scale: Scale = Field("paper", description="'quick' makes all runs small and marks results.")
     results: Folder | None = Field(
-        None, description="Folder of all results; `results`, of the quick scale `results/quick`."
+        None, description="Folder of all results; default `results`, if quick `results/quick`."
     )
     data: dict[Name, DataSource] = Field(description="Download mirrors of each real table.")
     papers: dict[Name, Paper] = Field(description="The papers to rebuild, by citation key.")

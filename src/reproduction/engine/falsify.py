@@ -169,7 +169,7 @@ def uncaught(
     lines = []
     for name in version.turns:
         if name not in before or name not in after:
-            lines.append(f"{version.name}: {name} is not judged by what {version.name} rebuilds")
+            lines.append(f"{version.name}: what {version.name} rebuilds does not judge {name}")
         elif before[name].verdict not in SOUND:
             lines.append(f"{version.name}: {name} is {before[name].verdict} with the right code")
         elif after[name].verdict not in REFUTED:

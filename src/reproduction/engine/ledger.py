@@ -61,7 +61,7 @@ class Correction(Strict):
 
     holds_with: Text = Field(description="The correction, to be read after 'holds with'.")
     slip: Literal["misprint", "proof"] = Field(
-        "misprint", description="A wrong step of a proof leaves a gap that the correction closes."
+        "misprint", description="`proof` if the correction replaces a wrong step of a proof."
     )
     checks: Annotated[tuple[Probe, ...], Field(min_length=1)]
 
@@ -74,7 +74,7 @@ class _Entry(Strict):
     ours: Texts = Field((), description="What the paper leaves open and we chose.")
     requires: tuple[Identifier, ...] = Field((), description="Entries that this one rests on.")
     figure: Name | None = Field(None, description="The figure or table to look at.")
-    note: Text | None = Field(None, description="What a reader needs besides; how it is measured.")
+    note: Text | None = Field(None, description="Further facts for a reader; how it is measured.")
 
     @property
     def runs(self) -> tuple[Run, ...]:
@@ -137,7 +137,7 @@ class Statement(_Entry):
         if (self.expect in SLIPS or self.corrected) and self.finding is None:
             raise ValueError("finding must be given, the slip that a refuted statement shows")
         if self.corrected and self.depends_on_choice:
-            raise ValueError("corrected must stand beside checks, got depends_on_choice")
+            raise ValueError("corrected must be given with checks, got depends_on_choice")
         if self.expect in CORRECTED and self.corrected is None:
             raise ValueError(f"corrected must be given for expect = {self.expect!r}")
         if self.expect == "depends on our choice" and self.depends_on_choice is None:
@@ -187,7 +187,7 @@ class Finding(Strict):
     holds: Text = Field(description="What holds instead.")
     how_we_know: Text = Field(description="The derivation in a few lines, and the check.")
     shown_by: tuple[Identifier, ...] = Field(
-        (), description="Entries that would fail without it; statements that name it are added."
+        (), description="Entries that show the slip, besides the statements that name it."
     )
     by_reading: Flag = Field(False, description="Seen by reading alone: no entry would fail.")
     foremost: Foremost | None = None
@@ -422,7 +422,7 @@ def _one_of(probe: Mapping[str, Any], index: int, count: int, where: str) -> dic
     for key, each in probe.items():
         if key in (*BOUNDS, "resolves", "label") and isinstance(each, list):
             if len(each) != count:
-                raise ConfigError(f"{where}.{key} must hold {count}, one each, got {len(each)}")
+                raise ConfigError(f"{where}.{key} must hold {count}, 1 per check, got {len(each)}")
             found[key] = each[index]
         elif key in ("check", "of") and isinstance(each, Mapping):
             found[key] = _one_of(each, index, count, where)
@@ -441,7 +441,7 @@ def _check_names(ledger: Ledger) -> None:
         for item in (*topic.entries, *topic.findings):
             if item.id in seen:
                 raise ConfigError(
-                    f"{at}.{item.id} must be there once, got it in {seen[item.id]} as well"
+                    f"{at}.{item.id} must be defined once, got it in {seen[item.id]} as well"
                 )
             seen[item.id] = topic.name
         for entry in topic.entries:
@@ -455,7 +455,7 @@ def _check_names(ledger: Ledger) -> None:
             if not (ledger.shown_by(finding.id) or finding.by_reading):
                 raise ConfigError(
                     f"{at}.{finding.id}.shown_by must name an entry that shows it, or by_reading "
-                    "be true, got neither"
+                    "must be true; got neither"
                 )
     try:
         TopologicalSorter(
@@ -473,8 +473,8 @@ class Item(Strict):
 
     item: Text = Field(description="Theorem 4; Figure 2, panel 3; the abstract's rate.")
     says: Text
-    entries: tuple[Identifier, ...] = Field((), description="Those at another place that test it.")
-    narrower: Text | None = Field(None, description="How what is judged is narrower.")
+    entries: tuple[Identifier, ...] = Field((), description="Entries elsewhere that test it.")
+    narrower: Text | None = Field(None, description="How the judged statement is narrower.")
     reason: Text | None = Field(None, description="Why nothing judges it.")
 
     @model_validator(mode="after")
@@ -498,7 +498,7 @@ def load_coverage(path: str | Path, ledger: Ledger) -> list[Item]:
     for index, raw in enumerate(listed):
         item = validate(Item, raw, f"{where}.{index}")
         if item.item in found:
-            raise ConfigError(f"{where}.{item.item} must be there once, got it twice")
+            raise ConfigError(f"{where}.{item.item} must be listed once, got it twice")
         for name in item.entries:
             choose(name, ledger.entries, f"{where}.{item.item}.entries")
         found[item.item] = item

@@ -452,7 +452,7 @@ def test_numbers_of_records_and_iterates_beyond_what_sums_can_hold_are_refused(s
         assert public_fit(shifted, 1e10, sample_size=right).sample_size == right
     released = np.array([1.0, -1e90])
     assert whitened_descent.moderate(released) is released
-    with pytest.raises(ValueError, match="budget must keep iterates"):
+    with pytest.raises(ValueError, match="budget must be larger at these bounds"):
         whitened_descent.moderate(1.1 * released)
 
 

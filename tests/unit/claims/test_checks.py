@@ -147,7 +147,7 @@ def test_one_number_against_all_stands_for_any_element() -> None:
     [
         (BETWEEN, [1.0, 2.0], r"'between' takes one number, found an array of shape \(2,\)"),
         (LISTED, 1.0, "'close' takes a list of 2, found one number"),
-        (RANKED, [1.0, 2.0], "a list of 3, one a label"),
+        (RANKED, [1.0, 2.0], "a list of 3, one per label"),
         (BETWEEN, math.nan, "found NaN"),
     ],
 )

@@ -116,7 +116,7 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
                     probe(check={"kind": "close", "expected": 0.0, "absolute": 1.0}, resolves=2.0)
                 ]
             },
-            "resolves must stand at a check of kind between, below or above",
+            "resolves is only for checks of kind between, below or above",
         ),
         ({"check": probe()["check"]}, "a key must be one of.*got 'check'"),
         (
@@ -125,7 +125,7 @@ RUNS = [{"label": "narrow", "checks": [probe()]}, {"label": "wide", "checks": [p
         ),
         (
             {"checks": [probe(evidence={"over": {"dimension": [10, 100]}}, resolves=[0.1])]},
-            "resolves must hold 2, one each, got 1",
+            "resolves must hold 2, 1 per check, got 1",
         ),
         (
             {"checks": [probe(evidence={"artifact": "figures/fig1", "variable": "risk"})]},
@@ -221,7 +221,7 @@ def holding(**changes: Any) -> dict[str, Any]:
     ("topics", "message"),
     [
         ({"one": holding(), "two": {"statements": [statement()]}},
-         r"two\.ode-tracks-dpgd must be there once, got it in one as well"),
+         r"two\.ode-tracks-dpgd must be defined once, got it in one as well"),
         ({"one": holding(finding="drift-facter")}, r"finding must.*did you mean 'drift-factor'"),
         ({"one": holding(requires=["two-route"])}, r"requires must.*did you mean 'two-routes'"),
         ({"one": {"statements": [statement(id="a", requires=["b"]),
@@ -255,7 +255,7 @@ def test_files_that_are_not_ledgers_stop_in_one_line(tmp_path: Path) -> None:
 
 
 def test_a_wrong_version_must_differ_from_the_check() -> None:
-    with pytest.raises(ValueError, match="one of evidence and check must be given"):
+    with pytest.raises(ValueError, match="evidence or check of a wrong version must be given"):
         Probe.model_validate(probe(wrong=[{"says": "The same."}]))
     found = Probe.model_validate(
         probe(wrong=[{"says": "At ten.", "evidence": {"select": {"dimension": 10}}}])

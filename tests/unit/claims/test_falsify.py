@@ -77,7 +77,7 @@ def test_what_is_not_caught_is_named() -> None:
         "twice: notices must fail, got reproduced",
         "twice: other fails and is not named ()",
     ]
-    assert "is not judged" in uncaught(version(turns=("gone",)), right, wrong)[0]
+    assert "does not judge gone" in uncaught(version(turns=("gone",)), right, wrong)[0]
     assert "is failed with the right code" in uncaught(version(turns=("known",)), right, wrong)[0]
 
 

@@ -134,7 +134,7 @@ def test_coverage_is_by_place_and_says_what_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([{"reason": "x"}, {"reason": "y"}], "must be there once"),
+        ([{"reason": "x"}, {"reason": "y"}], "must be listed once"),
         ([{}], "one of entries, narrower and reason must be given"),
         ([{"entries": ["hold"]}], "did you mean 'holds'"),
     ],

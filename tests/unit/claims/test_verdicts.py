@@ -119,7 +119,7 @@ def test_power_rule_a_reject_within_the_noise_is_inconclusive() -> None:
     # 4 s = 0.5 at 40 trials would still reach the reject; one more trial leaves it outside, and by
     # then the observation itself, 0.1 away, is still within 4 s.
     assert noisy.trials_needed == 41
-    assert noisy.reason == ("too noisy to tell what is claimed from 0; 41 trials would decide")
+    assert noisy.reason == ("the noise is too large to refuse 0; 41 trials would decide")
     assert verdict(check, [0.0], dataset(0.4, 0.1, trials=63)).outcome == "passed"
     assert "counts standard errors" in verdict(check, [0.0], dataset(0.5)).reason
     assert verdict(check | {"absolute": 0.01}, [0.0], dataset(0.5)).outcome == "passed"

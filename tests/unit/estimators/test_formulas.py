@@ -154,7 +154,7 @@ def test_a_term_does_not_depend_on_the_place_of_its_row(rng):
 @pytest.mark.parametrize(
     ("formula", "said"),
     [
-        ("rent ~ scale(size)", "of one record each, .*, got 'scale', which learns from the table"),
+        ("rent ~ scale(size)", "of a single record, .*, got 'scale', which learns from the table"),
         ("rent ~ bs(size, df=3)", "got 'bs', which learns from the table"),
         ("rent ~ I(size - np.mean(size))", "got 'mean', which learns from the table"),
         ("rent ~ C(year)", "levels of 'year' must be declared in the bounds"),

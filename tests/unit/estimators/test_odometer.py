@@ -213,7 +213,7 @@ def test_threads_share_an_odometer_and_processes_are_refused():
     assert repr(fresh) == "<Odometer: 0 fits, rho = 0>"
 
 
-CLONED = "clones of one estimator, or one object, are fitted repeatedly, as in cross-validation"
+CLONED = "an estimator or its clones are fitted repeatedly, as in cross-validation"
 
 
 def test_cross_validation_and_grids_warn():
@@ -239,7 +239,7 @@ def test_clones_warn_of_each_thing_once():
     assert len(starts) == len(set(starts)) > 1
 
 
-@pytest.mark.filterwarnings("error:clones of one")
+@pytest.mark.filterwarnings("error:an estimator or its clones")
 def test_one_fit_does_not_warn():
     """Nor does one through a meta-estimator, which makes a clone of its own."""
     regression().fit(X, Y)

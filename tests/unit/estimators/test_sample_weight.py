@@ -243,8 +243,8 @@ def test_reports_say_that_weights_were_used(rng):
         features, labels, sample_weight=weights
     )
     assert "Weighted robust fit" in robust.report()
-    assert "must also hold given the weights" in robust.report()
-    assert "must also hold given the weights" not in found
+    assert "must hold given features and weights" in robust.report()
+    assert "must hold given features and weights" not in found
     with pytest.raises(ValueError, match="no row-level residual distribution"):
         model.prediction_intervals(features[:2])
     assert model.score(features, labels, sample_weight=weights) > 0.4

@@ -69,7 +69,7 @@ def test_no_two_fits_share_secret_noise():
     model = PrivateLinearRegression(BUDGET, **BOUNDS)
     others = [model, clone(model), clone(clone(model)), pickle.loads(pickle.dumps(model))]
     # Of one object, the second fit replaces the first one's array.
-    with pytest.warns(UserWarning, match="or one object, are fitted repeatedly"):
+    with pytest.warns(UserWarning, match="or its clones are fitted repeatedly"):
         found = [model.fit(X, Y).coef_, *(each.fit(X, Y).coef_ for each in others)]
     assert np.unique(np.array(found)).size == 2 * len(found)
 

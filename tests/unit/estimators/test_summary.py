@@ -246,7 +246,7 @@ def test_words_of_statsmodels_are_those_of_the_summary(rng):
     np.testing.assert_array_equal(model.conf_int(0.1), np.column_stack([ends.lower, ends.upper]))
     assert list(intervals.to_frame().index) == list(intervals.names) == columns["name"]
     assert model.nobs == 4000
-    with pytest.raises(AttributeError, match="rsquared needs unweighted least squares"):
+    with pytest.raises(AttributeError, match="rsquared needs an unweighted least-squares fit"):
         _ = wald_model(rng, target="huber").rsquared
 
 

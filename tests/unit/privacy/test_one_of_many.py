@@ -126,9 +126,9 @@ def test_the_first_setting_must_exist_as_well():
 
 
 def test_what_has_no_guarantee_is_not_released(data, rng):
-    with pytest.raises(ValueError, match="setting must have noise"):
+    with pytest.raises(ValueError, match="setting must add noise"):
         sgd(data, rng, gradient_noise_stds=[0.0]).release()
-    with pytest.raises(ValueError, match="setting must have noise"):
+    with pytest.raises(ValueError, match="setting must add noise"):
         descend(data, rng, clip_norm=1.0, rho=np.inf).release()
     with pytest.raises(ValueError, match="neighbours must be 'replace-one' or 'zero-out'"):
         sgd(data, rng).release(neighbours="add-remove")

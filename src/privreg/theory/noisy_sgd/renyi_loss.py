@@ -634,5 +634,5 @@ def _release_steps(steps: ArrayLike | None, *, release: str, sample_size: int) -
         steps = [sample_size]
     wanted = ascending_steps("steps", steps, most=sample_size)
     if release == "last" and wanted.size > 1:
-        raise ValueError(f"steps must be one number for the release 'last', got {wanted.size}")
+        raise ValueError(f"steps must hold one step for release 'last', got {wanted.size} steps")
     return wanted.astype(np.float64)
