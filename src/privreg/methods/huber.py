@@ -571,9 +571,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     marked = found.expanded(outcome.unclipped)
     whitening, warnings = outcome.whitening, list(marked.warnings)
     if whitening.variance > MOST_WHITENING_NOISE / 4:
-        warnings.append(
-            "the private Gram matrix is noisy: the predicted error may be 45 % too large"
-        )
+        warnings.append("the Gram matrix is noisy: the predicted error may be 45 % too large")
     if whitening.thinness > MOST_THINNESS:
         thin = "noise hides directions of small variance: the error may be 1.5 times that predicted"
         warnings.append(thin)

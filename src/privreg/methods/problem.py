@@ -388,9 +388,7 @@ class Prediction:
         scale is -2uφ(u)/s: -0.86 at s = 1/2. The pull to θ* then hardly grows with the error. Of 13
         random settings with s < 1/2, 6 had predictions over 10 % too large, one of them 3 times.
         """
-        reason = (
-            f"{1 - unclipped:.0%} of gradients are clipped: expansion around the true coefficients"
-        )
+        reason = f"{1 - unclipped:.0%} of gradients are clipped: expansion around the truth"
         warnings = self.warnings if unclipped >= 0.5 else (*self.warnings, HEAVY)
         return replace(self.marked(Regime.EXTENDED, reason), warnings=warnings)
 
