@@ -64,7 +64,7 @@ FloatArray = NDArray[np.float64]
 # Share of the budget for the number of records under add-remove; least share for quality.
 COUNT_SHARE, LEAST_SHARE = 0.01, 1e-10
 CLIPPED = "features and labels are clipped to the declared bounds, row by row"
-INPUTS = "each row's values depend on that row alone; a scaler fitted to the table, say, breaks this"
+INPUTS = "each row's values depend on that row alone, so that no scaler was fitted to the table"
 EXACT = "purely Gaussian noise meets the stated epsilon and delta at a larger rho (Gaussian DP)"
 # Numbers of a table that are held in memory rather than read at each pass.
 HELD_NUMBERS = 20_000_000
