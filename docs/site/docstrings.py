@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import tomllib
 from importlib import import_module
@@ -16,6 +17,14 @@ from reproduction.engine.site import as_markdown
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 SOURCES = PROJECT["urls"]["Repository"] + "/blob/HEAD"
+# Sections of the page of examples, by the names that they use.
+EXAMPLES = {
+    name: re.sub(r"\W+", "-", title.lower())
+    for title, text in re.findall(
+        r"^## ([^\n]*)\n(.*?)(?=^## |\Z)", (ROOT / "docs/names.md").read_text("utf-8"), re.M | re.S
+    )
+    for name in re.findall(r"\w+", re.sub(r"from privreg import .*?\n>>>", "", text, flags=re.S))
+}
 
 
 class Docstrings(Extension):
@@ -36,5 +45,7 @@ class Docstrings(Extension):
                 place = f"{obj.filepath.relative_to(ROOT).as_posix()}#L{obj.lineno}"
                 first, *rest = obj.docstring.value.split("\n")
                 link = f"[source]({SOURCES}/{place}){{ .source }}"
+                if obj.parent.is_module and obj.name in EXAMPLES and ">>>" not in "".join(rest):
+                    link = f"[example](../names.md#{EXAMPLES[obj.name]}){{ .source }} {link}"
                 # A class lists its methods with the first lines of their docstrings.
                 obj.docstring.value = "\n".join([first, link, *rest])

@@ -17,7 +17,7 @@ from privreg.algorithms.huber_descent import HuberFit, best_clip_width
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
 from privreg.checks import MOST, require_number
 from privreg.estimators.columns import Frame
-from privreg.inference.least_squares_intervals import least_squares_law
+from privreg.inference.least_squares_intervals import UNSEEN, least_squares_law, tail_is_hidden
 from privreg.inference.population_intervals import last_iterate_law
 from privreg.methods.clipping import noise_moments
 from privreg.methods.huber import CAREFUL, PrivateHuber
@@ -187,6 +187,8 @@ def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:
     curvature. On average, the right side is the squared signal plus tr V.
     """
     found = [FEW] if records <= fit.parameters.size else []
+    if isinstance(fit, LeastSquaresFit) and tail_is_hidden(fit):
+        found.append(f"every interval is infinite: {UNSEEN}")
     bad = [*doubts, *found, NOISE + MORE * (not doubts)]
     if not isinstance(fit, (LeastSquaresFit, HuberFit)):
         return [*doubts, *found]

@@ -80,10 +80,7 @@ def least_squares_intervals(
     law = least_squares_law(fit)
     error, privacy, bias = np.zeros((3, len(rows)))
     degrees, reasons = np.full(len(rows), np.inf), [""] * len(rows)
-    each = fit.settings.scale_share / (fit.settings.warm_up_steps + 1)
-    # Noise of a count in the histogram of residual scales; it exceeds the tail histogram's noise.
-    std = fit.tail.counts.noise_std * max((1 - SQUARE) * fit.settings.tail_share / each, 1.0) ** 0.5
-    unseen = scale_is_hidden(noise_std=std, sample_size=fit.sample_size)
+    unseen = tail_is_hidden(fit)
     for k, (row, direction) in enumerate(zip(rows, rows @ fit.whitening, strict=True)):
         if not np.any(direction):
             continue
@@ -124,6 +121,14 @@ def least_squares_intervals(
         reasons=tuple(reasons),
         privacy_error=privacy,
     )
+
+
+def tail_is_hidden(fit: LeastSquaresFit) -> bool:
+    """True if, by public numbers alone, noise hides the residuals' tail: no interval is finite."""
+    each = fit.settings.scale_share / (fit.settings.warm_up_steps + 1)
+    # Noise of a count in the histogram of residual scales; it exceeds the tail histogram's noise.
+    std = fit.tail.counts.noise_std * max((1 - SQUARE) * fit.settings.tail_share / each, 1.0) ** 0.5
+    return scale_is_hidden(noise_std=std, sample_size=fit.sample_size)
 
 
 @dataclass(frozen=True)

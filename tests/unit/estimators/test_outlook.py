@@ -75,6 +75,8 @@ def test_a_budget_that_is_too_small_warns_once_and_names_one_that_is_not(rng):
     assert len(caught) == 1
     assert caught[0].filename == __file__
     assert model.outlook_.doubt in str(caught[0].message)
+    assert "every interval is infinite" in str(caught[0].message)
+    assert np.isinf(model.confidence_intervals().length).all()
     assert "Unreliable: " in model.report()
     named = float(str(caught[0].message).split("rho = ")[1].split(" ")[0])
     assert outlook(400, 9, Budget.zcdp(1.02 * named)).worthwhile

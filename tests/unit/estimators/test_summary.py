@@ -264,7 +264,7 @@ def test_r_squared_and_the_residuals_deviation_are_those_without_privacy(rng, in
     assert (float(std), mark) == (pytest.approx(left.std(), rel=0.05), "(noisy)")
     model.fit(features, labels, groups=np.arange(20_000) // 4)
     assert "R-squared" not in dict(model.summary().facts)
-    with pytest.raises(AttributeError, match="single rows"):
+    with pytest.raises(AttributeError, match="without groups"):
         _ = model.rsquared
 
 
