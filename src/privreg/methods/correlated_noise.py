@@ -8,7 +8,7 @@ along an eigenvector, and let B be the decoder's Toeplitz matrix. Noise of devia
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +24,7 @@ from privreg.noise.toeplitz import damped_square_root, damped_square_root_encode
 from privreg.privacy.budget import Budget, Neighbours, sum_sensitivity
 
 FloatArray = NDArray[np.float64]
+WORSE = "the predicted error exceeds that of predicting the mean; it may be half of the true one"
 PASSES = 2
 
 
@@ -124,10 +125,11 @@ class CorrelatedNoise(Method):
 
 
 def _regime(found: Prediction) -> Prediction:
-    """Regime of one epoch: divergence is the only threshold (choquettechoo2024, Section 2.3)."""
+    """Regime of one epoch: divergence alone is refused (choquettechoo2024, Section 2.3)."""
     if not found.holds:
         return found
-    return found.marked(Regime.EXTENDED, "moments of linear descent with clipping's mean effect")
+    marked = found.marked(Regime.EXTENDED, "linear descent with clipping's mean effect")
+    return marked if marked.beats_the_mean else replace(marked, warnings=(WORSE,))
 
 
 def _follow(
