@@ -356,7 +356,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def tail_clip(self) -> float:
-        """C/√p for the clip C of the wide steps, in the unit of q/√p in `tail`."""
+        """Clip norm of the wide steps / √p for p parameters, in the unit of `tail.edges`."""
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 

@@ -457,7 +457,7 @@ def fit(
     ---------
     Each row of the result spends at most the mechanism's budget in real arithmetic, for every data
     set with finite entries, subnormal to 1e308. Leaks through floating point are not covered. Exact
-    integer sums would prevent them only if all iterates were private, not just the last.
+    integer sums could prevent them for all iterates together, but not for the last one alone.
     """
     (found,) = fit_together([mechanism], features, labels, rng)
     return found

@@ -57,7 +57,7 @@ MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
 class Outlook:
     """Settings of a fit, and predictions for the least and the largest assumed R² (`RANGE`).
 
-    In their units labels lie in [-1, 1]. For fewer than two records there are no predictions.
+    Both are for labels in [-1, 1]. For fewer than two records there are no predictions.
     """
 
     settings: Method

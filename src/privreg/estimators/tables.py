@@ -328,9 +328,9 @@ class ParquetTable(_File):
                     raise ValueError(f"{name} must not be encoded as DELTA_BYTE_ARRAY: use PLAIN")
             size = sum(each.total_uncompressed_size for each in used)
             if size > max(MOST_BYTES, MOST_TIMES * sum(e.total_compressed_size for e in used)):
-                most = f"{MOST_BYTES >> 20} MiB, or {MOST_TIMES} times their size in the file"
+                most = f"{MOST_BYTES >> 20} MiB, or of {MOST_TIMES} times the size in the file"
                 found = f"{size >> 20} MiB in {self.path.name!r}"
-                raise ValueError(f"table must have row groups of at most {most}, got {found}")
+                raise ValueError(f"row groups must unpack to at most {most}, got {found}")
         if len(set(begins)) < len(begins):
             raise ValueError(f"table must have each row group once, got {self.path.name!r}")
 
@@ -369,7 +369,7 @@ class FolderTable:
         for name, table in zip(names, tables, strict=True):
             own = getattr(table, "inodes", {id(table)})
             if own & self.inodes:
-                raise ValueError(f"table must have each file once, got {name!r} twice or a link")
+                raise ValueError(f"table must have each file once, got {name!r} twice or linked")
             self.inodes |= own
 
     def parts(self, names: Sequence[str]) -> list[Callable[[], Iterator[Any]]]:

@@ -502,7 +502,7 @@ def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
     .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
 
     The slope of an exponential family's mean loses this share. s is the deviation of labels' means.
-    The share is at least `MOST_LOST` if the Gaussian mixture misses a tenth of the clipped squares.
+    It is above `MOST_LOST` if the mixture's clipped square misses by a tenth of the variance.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))

@@ -87,7 +87,7 @@ class OnePassDPGD(Method):
 
     @classmethod
     def searched(cls) -> tuple[str, ...]:
-        """One name for each shape of schedule, since the shape decides the noise of each step."""
+        """Names under which a plan lists its results, one for each shape of the schedule."""
         return tuple(f"{cls.name}_{shape}" for shape in SHAPES)
 
     @classmethod

@@ -324,7 +324,7 @@ class Regime(StrEnum):
     """Extent to which the theory behind a prediction holds for the problem and settings."""
 
     PROVEN = "proven"
-    """Inside the assumptions of a theorem or an exact law, up to a stated expansion."""
+    """The assumptions of a theorem or of an exact law hold; `reason` names it."""
     EXTENDED = "extended"
     """Outside the proven range, but simulations agreed to 10 %."""
     OUTSIDE = "outside"
@@ -384,10 +384,10 @@ class Prediction:
         return self.marked(Regime.OUTSIDE, reason)
 
     def expanded(self, unclipped: float) -> Prediction:
-        """Copy for an expansion of clipped gradients around θ*, with a warning if most are clipped.
+        """Copy with the regime of an expansion around θ*; it warns if most gradients are clipped.
 
-        A clip of u residual scales leaves a share s unclipped. The curvature's elasticity in the
-        scale is -2uφ(u)/s: -0.86 at s = 1/2. The pull to θ* then hardly grows with the error. Of 12
+        A clip of u residual scales leaves a share s unclipped. If the scale rises by 1 %, curvature
+        changes by -2uφ(u)/s %, by -0.86 % at s = 1/2. The pull to θ* then hardly grows with the error. Of 12
         random settings with s < 1/2, 4 had predictions that were 12 to 37 % too large.
         """
         reason = f"{1 - unclipped:.0%} of gradients are clipped: expansion around the truth"

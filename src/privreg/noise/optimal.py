@@ -262,9 +262,9 @@ def dense_optimum(
     r"""Find the mechanism of least mean error, for one or several epochs in a fixed order.
 
     Limited-memory BFGS searches over X = CᵀC for encoders C. It starts from the Toeplitz optimum
-    with as many bands as an epoch has steps, corrected by the optimum for fewer steps. The search
-    is preconditioned in the cosine basis. There X is nearly diagonal with entries x_i. If -v is the
-    mean of the gradient's diagonal, the curvature at (i, j) is nearly :math:`v\,(1/x_i + 1/x_j)`.
+    with as many bands as an epoch has steps, plus what a search with fewer steps adds to its own
+    start. It is preconditioned in the cosine basis, where X is nearly diagonal with entries x_i. If
+    -v is the mean of the gradient's diagonal, the curvature at (i, j) is nearly :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
     ----------

@@ -287,7 +287,7 @@ class Correlation(Protocol):
         """Stream of noise increments ξ_t, one for each step t, made from standard normal draws."""
 
     def increment_terms(self, step: int) -> tuple[list[int], list[int]] | None:
-        """Steps whose draws the increment ξ_t subtracts, and steps whose draws ξ_t uses last.
+        """Steps whose draws the increment ξ_t subtracts; steps whose draws no later one needs.
 
         t = `step` ≥ 1. None if increments combine many draws; the noise scale must then be fixed.
         """

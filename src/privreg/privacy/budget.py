@@ -352,8 +352,8 @@ class Budget:
     Parameters
     ----------
     rho : float
-        zCDP budget ρ, from 1e-60 to 1e60; `inf` gives no privacy. The range includes squares of
-        numbers in [1e-12, 1e12], and shares of such numbers or squares.
+        zCDP budget ρ, from 1e-60 to 1e60; `inf` gives no privacy. The range includes the
+        numbers in [1e-12, 1e12], their squares, and shares of either.
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 

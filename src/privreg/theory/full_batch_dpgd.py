@@ -320,8 +320,9 @@ def no_clipping_ratios(
 
     Source
     ------
-    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). If the true covariance has an
-    eigenvalue of 2, sampling error violates part (i) although the descent contracts.
+    brown2024, Condition 2.4 (where y ∈ R^p should read R^n). Its part (i) wants
+    the sample covariance's eigenvalues in [1/2, 2]. Sampling error violates this if the true
+    covariance has an eigenvalue of 2, although the descent contracts.
     """
     x, y = _records(features, labels)
     theta = require_array("target", target, shape=x.shape[1:], **SIGNED)

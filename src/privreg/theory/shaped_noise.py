@@ -125,7 +125,7 @@ def private_risk(
     eigenvalues, step_size, sample_size
         Eigenvalues λ, step size η and number N of steps, as in `sgd_risk`.
     covariance : array_like, shape (d,)
-        Diagonal Σ_ii of the noise shape Σ in the eigenbasis, at least 0; the others do not matter.
+        Diagonal Σ_ii ≥ 0 of the noise shape Σ in the eigenbasis; other entries do not matter.
     noise_std : float
         σ, the noise multiplier times the clipping norm; may be 0.
     decoder : array_like, shape (steps,), optional

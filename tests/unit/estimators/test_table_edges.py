@@ -171,7 +171,7 @@ def test_what_would_count_records_twice_is_refused(tmp_path):
     first.write_text("y,x\n0,1\n")
     for linked in (link.symlink_to, link.hardlink_to):
         linked(first)
-        with pytest.raises(ValueError, match=r"each file once, got 'b.csv' twice or a link"):
+        with pytest.raises(ValueError, match=r"each file once, got 'b.csv' twice or linked"):
             open_table(tmp_path)
         link.unlink()
     for other in ("A.CSV", "a.csv.gz"):

@@ -194,7 +194,7 @@ class HomogenisedSGD(Computed):
         Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral Γ must
         be exact up to rounding.
     gradient_noise_std, horizon : float
-        Standard deviation σ of a gradient coordinate's noise, at least 0; last time n/d of n steps.
+        Standard deviation σ ≥ 0 of each gradient coordinate's noise; last time, n/d for n steps.
     minimum_panels : int
         Least number of panels; use more for a rate with a bump far shorter than a panel.
 

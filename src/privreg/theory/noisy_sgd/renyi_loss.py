@@ -404,7 +404,7 @@ def position_quadrature(
     nodes_per_panel: int = 4,
     schedule: RateWithIntegral | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Quadrature over positions up to the last release, with fine panels at 0 and before releases.
+    """Quadrature over times of the differing step, finest at 0 and before releases.
 
     The loss changes fast within a few steps of position 0, where iterates have no spread yet, and
     just before each release. Between two such points, panels double in width from both ends. The

@@ -222,7 +222,7 @@ def pair_gradient_gap(
         \|g_{ij}\|,\qquad g_{ij} = (b_ia_i - b_ja_j) - (a_ia_i^\top - a_ja_j^\top + \delta I)\,z
 
     Let z be the mean of the iterate before the step that uses record i or j, and η the step size.
-    After this step the runs' means differ by η times the proxy at δ = 0, whatever the penalty.
+    After this step the runs' means differ by η times the proxy with δ = 0: both have one penalty.
     The paper takes the vector of ones for z, and keeps δ. At δ > 0, the order of the pair matters.
 
     Parameters

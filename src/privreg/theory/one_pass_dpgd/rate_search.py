@@ -209,7 +209,7 @@ def _resolved(best: Best, spectrum: Spectrum, setting: dict[str, Any]) -> Best:
     if risk > _idle(spectrum, setting) * (1 + 1e-3):
         raise ValueError(
             "zcdp_root, clip_constant, label_noise_std and aspect_ratio must allow a risk below "
-            f"the initial one, got {risk:g} at the best amplitude above {LEAST_AMPLITUDE:g}"
+            f"the initial one, got at least {risk:g} for amplitudes above {LEAST_AMPLITUDE:g}"
         )
     return replace(best, final_risk=risk)
 
