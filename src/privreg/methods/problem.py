@@ -387,8 +387,8 @@ class Prediction:
         """Copy with the regime of an expansion around θ*; it warns if most gradients are clipped.
 
         A clip of u residual scales leaves a share s unclipped. If the scale rises by 1 %, curvature
-        changes by -2uφ(u)/s %, by -0.86 % at s = 1/2. The pull to θ* then hardly grows with the error. Of 12
-        random settings with s < 1/2, 4 had predictions that were 12 to 37 % too large.
+        changes by -2uφ(u)/s %, by -0.86 % at s = 1/2. The pull to θ* then hardly grows with the
+        error. Of 12 random settings with s < 1/2, 4 were predicted 12 to 37 % too large.
         """
         reason = f"{1 - unclipped:.0%} of gradients are clipped: expansion around the truth"
         warnings = self.warnings if unclipped >= 0.5 else (*self.warnings, HEAVY)

@@ -264,7 +264,8 @@ def dense_optimum(
     Limited-memory BFGS searches over X = CᵀC for encoders C. It starts from the Toeplitz optimum
     with as many bands as an epoch has steps, plus what a search with fewer steps adds to its own
     start. It is preconditioned in the cosine basis, where X is nearly diagonal with entries x_i. If
-    -v is the mean of the gradient's diagonal, the curvature at (i, j) is nearly :math:`v\,(1/x_i + 1/x_j)`.
+    -v is the mean of the gradient's diagonal, the curvature at (i, j) is nearly
+    :math:`v\,(1/x_i + 1/x_j)`.
 
     Parameters
     ----------
