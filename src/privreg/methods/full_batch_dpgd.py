@@ -158,15 +158,12 @@ class FullBatchDPGD(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        moments, *ends = _follow(problems[0], rows, settings, budget)
-        return [
-            [
-                _regime(problem, *of_one)
-                for of_one in zip(moments.predictions(problem, rows), *ends, strict=True)
-            ]
-            for problem in problems
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        moments, *ends = _follow(problem, rows, settings, budget)
+        return lambda each: [
+            _regime(each, *of_one)
+            for of_one in zip(moments.predictions(each, rows), *ends, strict=True)
         ]
 
 
