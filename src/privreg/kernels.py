@@ -83,7 +83,7 @@ def _lane_by_lane(context: Any, builder: Any, signature: Any, arguments: Any) ->
         for kind, array in zip(signature.args, arguments, strict=True)
     )
     length = cgutils.unpack_tuple(builder, first.shape, 1)[0]
-    rest = builder.and_(length, _constant(length, LANES - 1))
+    rest = builder.and_(length, ir.Constant(length.type, LANES - 1))
     whole = builder.sub(length, rest)
     zeros = ir.Constant(NUMBERS, [0.0] * LANES)
     sums = cgutils.alloca_once_value(builder, zeros)
@@ -94,7 +94,7 @@ def _lane_by_lane(context: Any, builder: Any, signature: Any, arguments: Any) ->
     def add(left: Any, right: Any) -> None:
         builder.store(builder.fadd(builder.load(sums), builder.fmul(left, right)), sums)
 
-    begin, step = _constant(length, 0), _constant(length, LANES)
+    begin, step = (ir.Constant(length.type, value) for value in (0, LANES))
     with cgutils.for_range_slice(builder, begin, whole, step) as (index, _):
         # Rows are aligned as single numbers are, not as vectors.
         add(*(builder.load(pointer(array, index), align=8) for array in (first, second)))
@@ -138,10 +138,6 @@ def _sum_in_halves(builder: Any, sums: Any) -> Any:
 def _lanes(builder: Any, vector: Any, chosen: list[int]) -> Any:
     positions = ir.Constant(ir.VectorType(ir.IntType(32), len(chosen)), chosen)
     return builder.shuffle_vector(vector, ir.Constant(vector.type, ir.Undefined), positions)
-
-
-def _constant(like: Any, value: int) -> Any:
-    return ir.Constant(like.type, value)
 
 
 # Below this, handing a generator over costs more than the compiled loop saves.

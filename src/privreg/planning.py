@@ -479,10 +479,8 @@ def _corners(stated: tuple[Problem, ...]) -> tuple[Problem, ...]:
 
 
 def _verdict(problems: tuple[Problem, ...], budget: Budget, best: Alternative) -> str:
-    sizes = sorted({problem.sample_size for problem in problems})
-    rows = " to ".join(
-        f"{size:,}" for size in (sizes if len(sizes) == 1 else sizes[:: len(sizes) - 1])
-    )
+    sizes = [problem.sample_size for problem in problems]
+    rows = " to ".join(f"{size:,}" for size in sorted({min(sizes), max(sizes)}))
     beats = [each.beats_the_mean for each in best.predictions]
     start = f"At n = {rows} and rho = {budget.rho:.3g}"
     if not best.holds:

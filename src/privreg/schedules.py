@@ -7,6 +7,7 @@ A `Schedule` is defined on the unit time interval and is scaled by an amplitude.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -31,6 +32,8 @@ LARGEST = 1e32
 # A larger power of 1 - t would lose digits that the difference has rounded away.
 STEEP = 64
 LEAST_SQUARED = 1e-140
+_unit = partial(require_real, "times", least=0, most=1)
+_time = partial(require_real, "time", least=0, most=MOST)
 
 
 class Schedule(Protocol):
@@ -249,14 +252,6 @@ def require_rate(schedule: RateWithIntegral) -> RateWithIntegral:
     if not (callable(getattr(schedule, "rate", None)) and hasattr(schedule, "integral")):
         raise ValueError(f"schedule must have `rate` and `integral`, got {short(schedule)}")
     return schedule
-
-
-def _unit(times: ArrayLike) -> FloatArray:
-    return require_real("times", times, least=0, most=1)
-
-
-def _time(time: ArrayLike) -> FloatArray:
-    return require_real("time", time, least=0, most=MOST)
 
 
 def _require_amplitude(name: str, value: ArrayLike) -> ArrayLike:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from relations import generator
 from scipy import stats
 
 from privreg.algorithms.samples import ArraySamples
@@ -26,10 +27,6 @@ from privreg.theory.shaped_noise import privacy_error, private_risk, sgd_risk, t
 SIZE, DIMENSION, ETA = 64, 96, 0.2
 LAM = np.arange(1.0, DIMENSION + 1) ** -2
 TARGET = np.arange(1.0, DIMENSION + 1) ** -1.0
-
-
-def generator(seed):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def excess_risks(correlation, scale, *, runs, zeta, target=TARGET, seed=0):

@@ -7,10 +7,11 @@ import io
 import math
 import tarfile
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -85,15 +86,19 @@ def mnist_digits(source: Source, contents: Mapping[str, bytes]) -> Table:
 
 
 def image_table(
-    source: Source, images: NDArray[np.uint8], labels: NDArray[np.float64], test: NDArray[np.bool_]
+    source: Source,
+    images: NDArray[np.uint8],
+    labels: NDArray[np.float64],
+    test: NDArray[np.bool_],
+    channels: Sequence[str] = ("pixel",),
 ) -> Table:
-    """Table of images (n, height, width), with one feature per pixel."""
-    count, height, width = images.shape
+    """Table of images (n, height, width) or (n, channels, height, width), a feature per value."""
+    places = product(channels, *map(range, images.shape[-2:]))
     return Table(
         name=source.name,
-        features=images.reshape(count, -1),
+        features=images.reshape(len(images), -1),
         labels=labels,
-        feature_names=tuple(f"pixel_{row}_{col}" for row in range(height) for col in range(width)),
+        feature_names=tuple(f"{channel}_{row}_{column}" for channel, row, column in places),
         official_test=test,
         source=source.about,
         checksums=source.checksums,
@@ -141,26 +146,13 @@ def cifar10(source: Source, contents: Mapping[str, bytes]) -> Table:
 
     Source: choquettechoo2024, Section 4 and Figure 4.
     """
-    parts = [
-        read_batch(content, name) for name, content in _members(contents[source.files[0].path])
-    ]
-    test_rows = len(parts[-1][1])
-    labels = np.concatenate([part for _, part in parts])
-    return Table(
-        name=source.name,
-        features=np.concatenate([images for images, _ in parts]),
-        labels=labels.astype(np.float64),
-        feature_names=tuple(
-            f"{colour}_{row}_{column}"
-            for colour in ("red", "green", "blue")
-            for row in range(SIDE)
-            for column in range(SIDE)
-        ),
-        official_test=np.arange(labels.size) >= labels.size - test_rows,
-        source=source.about,
-        checksums=source.checksums,
-        feature_scale=LARGEST_GREY_VALUE,
-    )
+    archive, paths = contents[source.files[0].path], [f"{CIFAR10_FOLDER}/{e}" for e in BATCHES]
+    batches = _members(archive, paths, f"{CIFAR10_NAME}: no readable batches, expected {BATCHES}")
+    parts = [read_batch(*each) for each in zip(batches, BATCHES, strict=True)]
+    images, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+    test = np.arange(labels.size) >= labels.size - len(parts[-1][1])
+    images = images.reshape(-1, CHANNELS, SIDE, SIDE)
+    return image_table(source, images, labels.astype(np.float64), test, ("red", "green", "blue"))
 
 
 def read_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
@@ -175,17 +167,18 @@ def read_batch(content: bytes, name: str) -> tuple[NDArray[np.uint8], NDArray[np
     return rows[:, 1:], labels
 
 
-def _members(archive: bytes) -> list[tuple[str, bytes]]:
+def _members(archive: bytes, paths: Sequence[str], refusal: str) -> list[bytes]:
+    """Contents of files in an archive, extracted in memory."""
     found = []
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            for name in BATCHES:
-                member = tar.extractfile(f"{CIFAR10_FOLDER}/{name}")
+            for path in paths:
+                member = tar.extractfile(path)
                 if member is None:
-                    raise KeyError(name)
-                found.append((name, member.read()))
+                    raise KeyError(path)
+                found.append(member.read())
     except (KeyError, tarfile.TarError, EOFError, OSError) as error:
-        raise DataError(f"{CIFAR10_NAME}: no readable batches, expected {BATCHES}") from error
+        raise DataError(refusal) from error
     return found
 
 
@@ -196,16 +189,9 @@ def canonical(content: bytes) -> bytes:
 
 def extract(archive: bytes) -> bytes:
     """Content of the table's file, extracted from the archive in memory."""
-    try:
-        with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-            member = tar.extractfile(HOUSING_MEMBER)
-            if member is None:
-                raise KeyError(HOUSING_MEMBER)
-            return member.read()
-    except (KeyError, tarfile.TarError, EOFError, OSError) as error:
-        raise DataError(
-            f"{HOUSING_NAME}: no readable {HOUSING_MEMBER}, expected in the archive"
-        ) from error
+    refusal = f"{HOUSING_NAME}: no readable {HOUSING_MEMBER}, expected in the archive"
+    (content,) = _members(archive, [HOUSING_MEMBER], refusal)
+    return content
 
 
 def california_housing(source: Source, contents: Mapping[str, bytes]) -> Table:

@@ -128,9 +128,9 @@ def outlook(
 @lru_cache(maxsize=256)
 def _planned(n: int, p: int, budget: Budget, intercept: bool, target: FitTarget) -> Outlook:
     robust = _chosen(n, p, budget, intercept)
-    if target == "huber":
-        return outlook(n, p, budget, intercept=intercept, settings=robust)
-    chosen = PrivateLeastSquares.with_start_of(robust, n, p, budget)
+    chosen: Method = robust
+    if target != "huber":
+        chosen = PrivateLeastSquares.with_start_of(robust, n, p, budget)
     return outlook(n, p, budget, intercept=intercept, settings=chosen)
 
 

@@ -95,12 +95,11 @@ class AdaSSP(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        followed = [_follow(problems[0], rows, method, budget) for method in settings]
-        return [
-            [_regime(problem, moments.predictions(problem, rows)[0]) for moments in followed]
-            for problem in problems
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        followed = [_follow(problem, rows, method, budget) for method in settings]
+        return lambda each: [
+            _regime(each, moments.predictions(each, rows)[0]) for moments in followed
         ]
 
 

@@ -116,12 +116,10 @@ class CorrelatedNoise(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        moments = _follow(problems[0], rows, settings, budget)
-        return [
-            [_regime(found) for found in moments.predictions(problem, rows)] for problem in problems
-        ]
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        moments = _follow(problem, rows, settings, budget)
+        return lambda each: [_regime(found) for found in moments.predictions(each, rows)]
 
 
 def _regime(found: Prediction) -> Prediction:

@@ -158,15 +158,12 @@ class FullBatchDPGD(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        moments, *ends = _follow(problems[0], rows, settings, budget)
-        return [
-            [
-                _regime(problem, *of_one)
-                for of_one in zip(moments.predictions(problem, rows), *ends, strict=True)
-            ]
-            for problem in problems
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        moments, *ends = _follow(problem, rows, settings, budget)
+        return lambda each: [
+            _regime(each, *of_one)
+            for of_one in zip(moments.predictions(each, rows), *ends, strict=True)
         ]
 
 
@@ -243,7 +240,7 @@ def _follow(
         reach,
     )
     spread = curvatures.mean(private)
-    inflation = _inflation(problem, rows, curvatures, widths, spread)
+    inflation = _inflation(problem, rows, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
     squared_bias = curvatures.mean(bias**2) * rows.squared_signal
     lost = lost_share(problem, rows, widths)
@@ -309,9 +306,7 @@ def _curvatures(problem: Problem, rows: Rows, unclipped: FloatArray) -> _Curvatu
     return _Curvatures(*(np.array([pair[at] for pair in found])[:, None] for at in (0, 1)))
 
 
-def _inflation(
-    problem: Problem, rows: Rows, curvatures: _Curvatures, widths: FloatArray, private: FloatArray
-) -> FloatArray:
+def _inflation(problem: Problem, rows: Rows, widths: FloatArray, private: FloatArray) -> FloatArray:
     """Factor of the sampling variance, shape (settings, groups or 1)."""
     if problem.feature_law == "one_hot":
         # Each category is a sample of its own size.

@@ -513,15 +513,12 @@ class PrivateHuber(HuberSettings, WhitenedDescent):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        followed = [follow(problems[0], rows, method, budget) for method in settings]
-        return [
-            [
-                in_regime(problem, outcome.moments.predictions(problem, rows)[0], outcome)
-                for outcome in followed
-            ]
-            for problem in problems
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        followed = [follow(problem, rows, method, budget) for method in settings]
+        return lambda each: [
+            in_regime(each, outcome.moments.predictions(each, rows)[0], outcome)
+            for outcome in followed
         ]
 
 

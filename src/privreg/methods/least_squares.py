@@ -529,12 +529,11 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        followed = [follow_wide(problems[0], rows, method, budget) for method in settings]
-        return [
-            [_regime(each, found.moments.predictions(each, rows)[0], found) for found in followed]
-            for each in problems
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        followed = [follow_wide(problem, rows, method, budget) for method in settings]
+        return lambda each: [
+            _regime(each, found.moments.predictions(each, rows)[0], found) for found in followed
         ]
 
 

@@ -307,8 +307,8 @@ class Method(ABC):
         if not settings:
             return [[] for _ in misfits]
         count = max(rows, min(cls.most_rows, 2**22 // problem.dimension))
-        found = cls._predict(settings, problems, rows_of(problem, count=count), budget)
-        own = {each.misfit: of_it for each, of_it in zip(problems, found, strict=True)}
+        predict = cls._predict(settings, problems[0], rows_of(problem, count=count), budget)
+        own = {each.misfit: predict(each) for each in problems}
         return [own[misfit] for misfit in misfits]
 
     @classmethod
@@ -416,11 +416,11 @@ class Method(ABC):
     @classmethod
     @abstractmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        """Predictions of each setting for each problem; neither sequence is empty.
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        """Function from a problem that differs from `problem` in its misfit to all predictions.
 
-        Problems differ only in their misfits; the largest is first. `rows` follow the features'
+        There is at least one setting. `problem` has the largest misfit. `rows` follow the features'
         law; `ErrorMoments.predictions` turns errors by eigenvalue into predictions.
         """
 

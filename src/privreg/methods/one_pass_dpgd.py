@@ -157,15 +157,12 @@ class OnePassDPGD(Method):
 
     @classmethod
     def _predict(
-        cls, settings: Sequence[Self], problems: Sequence[Problem], rows: Rows, budget: Budget
-    ) -> list[list[Prediction]]:
-        moments = _follow(problems[0], rows, settings, budget)
-        return [
-            [
-                _regime(problem, rows, method, found)
-                for method, found in zip(settings, moments.predictions(problem, rows), strict=True)
-            ]
-            for problem in problems
+        cls, settings: Sequence[Self], problem: Problem, rows: Rows, budget: Budget
+    ) -> Callable[[Problem], list[Prediction]]:
+        moments = _follow(problem, rows, settings, budget)
+        return lambda each: [
+            _regime(each, rows, method, found)
+            for method, found in zip(settings, moments.predictions(each, rows), strict=True)
         ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import expm1, inf, log, log1p, sqrt
 
 import numpy as np
@@ -26,6 +26,7 @@ SMALLEST, LARGEST = 1e-60, 1e60
 TINY, TINY_SQUARE = float(np.finfo(np.float64).tiny), 1e-300
 # What rounding may take from a sum and from the root in it, relative to its terms, and from δ.
 ROUNDING, ROUNDING_OF_DELTA = 16 * float(np.finfo(np.float64).eps), 3e-14
+_checked_delta = partial(require_number, "delta", above=0, below=1)
 
 
 class Neighbours(Enum):
@@ -308,10 +309,6 @@ def _gauss_legendre() -> tuple[FloatArray, FloatArray]:
     """Gauss-Legendre nodes and weights of order 16, cached since they are slow to compute."""
     nodes, weights = np.polynomial.legendre.leggauss(16)
     return frozen(nodes), frozen(weights)
-
-
-def _checked_delta(delta: float) -> float:
-    return require_number("delta", delta, above=0, below=1)
 
 
 @lru_cache(maxsize=1024)

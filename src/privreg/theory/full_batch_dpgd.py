@@ -31,6 +31,7 @@ NEAR = 2.0**-7
 # Answers are checked: a law that diverges may overflow, and one without noise divides by 0.
 DIVERGING = np.errstate(over="ignore", divide="ignore", invalid="ignore")
 SIGNED: dict[str, float] = {"least": -MOST, "most": MOST}
+_steps = partial(require_counts, least=0)
 
 
 @dataclass(frozen=True)
@@ -430,10 +431,6 @@ def no_clipping_demand(
             break
     clip_norm = 4 * constant**2 * max(label_noise_std, 1.0) * np.sqrt(features)
     return NoClippingDemand(float(clip_norm), float(sample_size))
-
-
-def _steps(name: str, times: ArrayLike) -> NDArray[np.int64]:
-    return require_counts(name, times, least=0)
 
 
 def _records(

@@ -187,6 +187,8 @@ def gaussian(mu: float, *, loss: float) -> Run:
     return lambda which, rng: which * loss * mu + rng.standard_normal()
 
 
+_square_root = partial(ftrl, decoder=damped_square_root(12, damping=0.05))
+_isotropic = partial(shaped, covariance=identity_covariance(3))
 ALGORITHMS: Mapping[str, Callable[[float], Run]] = {
     "one-pass DP-GD, constant rate": partial(one_pass, schedule=Polynomial(1.0, 0.0), used=11),
     "one-pass DP-GD, polynomial rate": partial(one_pass, schedule=Polynomial(1.0, 0.5), used=6),
@@ -197,18 +199,10 @@ ALGORITHMS: Mapping[str, Callable[[float], Run]] = {
     "AdaSSP, replace-one": partial(adassp, neighbours="replace-one"),
     "AdaSSP, add-remove": partial(adassp, neighbours="add-remove"),
     "DP-FTRL, independent": partial(ftrl, decoder=identity(12), neighbours="replace-one"),
-    "DP-FTRL, square root": partial(
-        ftrl, decoder=damped_square_root(12, damping=0.05), neighbours="replace-one"
-    ),
-    "DP-FTRL, square root, zero-out": partial(
-        ftrl, decoder=damped_square_root(12, damping=0.05), neighbours="zero-out"
-    ),
-    "DP-FTRL, square root, three epochs": partial(
-        ftrl, decoder=damped_square_root(12, damping=0.05), neighbours="replace-one", epochs=3
-    ),
-    "shaped DP-FTRL, tree": partial(
-        shaped, covariance=identity_covariance(3), correlation=TreeCorrelation()
-    ),
+    "DP-FTRL, square root": partial(_square_root, neighbours="replace-one"),
+    "DP-FTRL, square root, zero-out": partial(_square_root, neighbours="zero-out"),
+    "DP-FTRL, square root, three epochs": partial(_square_root, neighbours="replace-one", epochs=3),
+    "shaped DP-FTRL, tree": partial(_isotropic, correlation=TreeCorrelation()),
     "shaped DP-FTRL, tree, population's shape": partial(
         shaped,
         covariance=population_covariance([1.0, 0.3, 0.1], horizon=5.0),
@@ -219,12 +213,8 @@ ALGORITHMS: Mapping[str, Callable[[float], Run]] = {
         covariance=PublicCovariance(np.array([[1.0, 0.5, -0.2], [0.1, 0.4, 2.0]]), ridge=0.4),
         correlation=TreeCorrelation(),
     ),
-    "shaped DP-FTRL, square root": partial(
-        shaped, covariance=identity_covariance(3), correlation=SquareRootCorrelation(0.05)
-    ),
-    "shaped DP-FTRL, independent": partial(
-        shaped, covariance=identity_covariance(3), correlation=IndependentCorrelation()
-    ),
+    "shaped DP-FTRL, square root": partial(_isotropic, correlation=SquareRootCorrelation(0.05)),
+    "shaped DP-FTRL, independent": partial(_isotropic, correlation=IndependentCorrelation()),
 }
 CONTROLS: Mapping[str, Callable[[float], Run]] = {
     "no loss": partial(gaussian, loss=0.0),

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from relations import generator
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -17,10 +18,6 @@ from privreg.algorithms.noisy_sgd import (
 )
 from privreg.schedules import ConstantRate
 from privreg.theory.noisy_sgd.diffusion import HomogenisedSGD, RidgeRegression, mean_risk
-
-
-def generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def small_records(shape: str, *, mean: float = 0.0) -> LinearRecords:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from relations import generator
 
 from privreg.algorithms import one_pass_dpgd
 from privreg.models import LinearModel
@@ -11,10 +12,6 @@ from privreg.schedules import Harmonic, Polynomial
 SCHEDULES = [Polynomial(3.0, 0.0), Polynomial(3.0, 0.5), Harmonic(0.5, 0.1)]
 
 DEFAULT = Budget.half_square(0.5)
-
-
-def generator(seed):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def plain_run(mechanism, setting, features, labels, directions):

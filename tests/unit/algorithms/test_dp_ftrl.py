@@ -5,6 +5,7 @@ from itertools import product
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from relations import generator
 from scipy import stats
 
 from privreg.algorithms.dp_ftrl import FTRLMechanism, dp_ftrl, simulate_ftrl
@@ -21,10 +22,6 @@ from privreg.privacy.budget import Budget
 
 LOWER = np.tril(0.02 * np.random.default_rng(5).standard_normal((400, 400)), -1) + np.eye(400)
 ZERO_OUT = Budget.zcdp(0.3, neighbours="zero-out")
-
-
-def generator(seed=7):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def data(n, p, seed=0):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from relations import generator
 from scipy.stats import norm
 
 from privreg.algorithms import records as record_sums
@@ -457,10 +458,6 @@ def test_numbers_of_records_and_iterates_beyond_what_sums_can_hold_are_refused(s
 
 
 LABEL_BOUND = 6.0
-
-
-def generator(seed):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def fits(n, p, rho, seeds):

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from relations import generator
 
 from privreg.algorithms import one_pass_dpgd
 from privreg.algorithms.one_pass_dpgd import Mechanism, _chi_square, _spread, fit
@@ -11,10 +12,6 @@ from privreg.privacy.budget import Budget
 from privreg.schedules import Harmonic, Polynomial, Schedule
 
 STEPS = 25
-
-
-def generator(seed: int) -> np.random.Generator:
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 @pytest.mark.parametrize("dimension", [3, 4, 40])

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from relations import generator
 
 from privreg.algorithms.samples import ArraySamples, Chunk
 from privreg.algorithms.shaped_dp_ftrl import (
@@ -23,10 +24,6 @@ from privreg.privacy.budget import Budget
 
 SIZE, DIMENSION = 45, 12
 EIGENVALUES = np.arange(1.0, DIMENSION + 1) ** -2
-
-
-def generator(seed):
-    return np.random.Generator(np.random.SFC64(seed))
 
 
 def data(seed=0):

@@ -182,7 +182,7 @@ def tune_step_size(
         risks = np.concatenate([[risk(points[0])], risks])
     best = int(np.argmin(risks))
     low, high = points[max(best - 1, 0)], points[min(best + 1, points.size - 1)]
-    found = _golden_section(risk, float(low), float(high), tolerance=1e-3)
+    found = _golden_section(risk, float(low), float(high))
     value, logarithm = min((float(risks[best]), float(points[best])), (risk(found), found))
     if idle <= value:
         return TunedRun(step_size=0.0, excess_risk=idle)
@@ -241,13 +241,11 @@ def final_excess_risk(
     return float(curve.initial[-1] + noise)
 
 
-def _golden_section(
-    function: Callable[[float], float], low: float, high: float, *, tolerance: float
-) -> float:
+def _golden_section(function: Callable[[float], float], low: float, high: float) -> float:
     share = (5**0.5 - 1) / 2
     left, right = high - share * (high - low), low + share * (high - low)
     at_left, at_right = function(left), function(right)
-    while high - low > tolerance:
+    while high - low > 1e-3:
         if at_left < at_right:
             high, right, at_right = right, left, at_left
             left = high - share * (high - low)

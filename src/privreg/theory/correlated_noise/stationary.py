@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from math import inf, pi, sqrt
 from typing import NamedTuple
 
@@ -38,6 +38,7 @@ from privreg.noise.sensitivity import damped_anti_pgd_limit, damped_square_root_
 from privreg.privacy.budget import Budget, sum_sensitivity
 
 LEAST_RATE = 1e-20
+_rates = partial(require_real, least=LEAST_RATE, most=1)
 # Finding nodes takes longer than most integrals.
 _legendre = cache(np.polynomial.legendre.leggauss)
 
@@ -489,10 +490,6 @@ def checked_noise(gradient_noise_std: float, label_noise_std: float) -> tuple[fl
         label_noise_std=label_noise_std,
     )
     return sigma, zeta
-
-
-def _rates(name: str, value: ArrayLike, *, least: float = LEAST_RATE) -> FloatArray:
-    return require_real(name, value, least=least, most=1)
 
 
 def _feedback(eta: float, values: FloatArray) -> float:

@@ -103,12 +103,22 @@ def fig4(theory: Dataset, simulation: Dataset) -> Figure:
 def fig5(low: Dataset, simulation: Dataset) -> Figure:
     """MNIST heat-maps, of two grids of rates side by side."""
     low, simulation = low.sel(initial_rate=slice(0.09)), simulation.sel(initial_rate=slice(1e3))
-    return _table_heat_maps(simulation.combine_first(low))
+    return fig6(simulation.combine_first(low))
 
 
 def fig6(simulation: Dataset) -> Figure:
     """California housing heat-maps."""
-    return _table_heat_maps(simulation)
+    from matplotlib.colors import Normalize
+
+    rows = {"mean over seeds": simulation.loss, "median over seeds": simulation.loss_median}
+    norm = Normalize(float(simulation.loss_median.min()), simulation.attrs["loss_cap"])
+    figure, axes = _maps(rows, simulation, norm, "validation loss")
+    excluded = simulation.excluded.transpose("exponent", "sample_size").values
+    for panel, count in zip(axes[0], excluded.flat, strict=True):
+        if count:
+            seeds = f"{count} of {simulation.sizes['trial']} seeds left out"
+            panel.set_title(f"{panel.get_title()}\n{seeds}")
+    return figure
 
 
 def fig7(theory: Dataset, simulation: Dataset) -> Figure:
@@ -287,20 +297,6 @@ def _legends(figure: Figure, panel: Axes, theory: Dataset) -> None:
     curves += [Line2D([], [], color=BLACK, marker="o", **look) for look in (SLOPE, EXPONENT)]
     labels += ["fitted slope (large)", "Theorem 4 (small)"]
     figure.legend(curves, labels, loc="outside lower center", ncols=4, columnspacing=1.5)
-
-
-def _table_heat_maps(simulation: Dataset) -> Figure:
-    from matplotlib.colors import Normalize
-
-    rows = {"mean over seeds": simulation.loss, "median over seeds": simulation.loss_median}
-    norm = Normalize(float(simulation.loss_median.min()), simulation.attrs["loss_cap"])
-    figure, axes = _maps(rows, simulation, norm, "validation loss")
-    excluded = simulation.excluded.transpose("exponent", "sample_size").values
-    for panel, count in zip(axes[0], excluded.flat, strict=True):
-        if count:
-            seeds = f"{count} of {simulation.sizes['trial']} seeds left out"
-            panel.set_title(f"{panel.get_title()}\n{seeds}")
-    return figure
 
 
 def _maps(

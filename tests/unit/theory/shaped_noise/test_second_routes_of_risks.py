@@ -16,17 +16,9 @@ from privreg.theory.shaped_noise import (
     sgd_risk,
 )
 
+from .test_second_routes import prefix_nodes
+
 SEEDS = range(6)
-
-
-def prefix_nodes(count: int) -> list[tuple[int, int]]:
-    """Intervals of whole powers of two whose sums make up the first `count` steps."""
-    nodes, start = [], 0
-    for height in reversed(range(count.bit_length())):
-        if count >> height & 1:
-            nodes.append((start, height))
-            start += 1 << height
-    return nodes
 
 
 # Second moments
