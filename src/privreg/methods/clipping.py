@@ -15,7 +15,7 @@ from scipy.special import chdtr, erf, eval_hermitenorm, factorial, gammaincinv, 
 
 from privreg.checks import frozen
 from privreg.kernels import inner_product
-from privreg.methods.problem import MOST_LOST, WHOLE_LAWS, LabelNoiseLaw, Problem, Rows
+from privreg.methods.problem import MOST_SHIFT, WHOLE_LAWS, LabelNoiseLaw, Problem, Rows
 
 FloatArray = NDArray[np.float64]
 FIRST_CALLS, _calls = 512, count()
@@ -496,21 +496,26 @@ def squared_shift(
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))
 
 
-def lost_share(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
-    r"""Share of the slopes that clips w, (settings, rows), remove if labels are whole numbers.
+def slope_shift(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
+    r"""Share by which clips w, (settings, rows), change slopes if labels are whole numbers.
 
-    .. math:: 1 - \mathbb E\,|\xi| \min(|\xi|, w - s) / \mathbb E\,\xi^2
+    .. math:: \frac{\mathbb E f^2 |K - A|}{\mathbb E f^2 A},\qquad f = x^\top\theta^\ast,\quad
+        K = \frac{\mathbb E |\xi| \min(|\xi|, w - s)}{\mathbb E \xi^2},\quad A = P(|\xi| \le w - s)
 
-    The slope of an exponential family's mean loses this share. s is the deviation of labels' means.
-    It is above `MOST_LOST` if the mixture's clipped square misses by a tenth of the variance.
+    If the mean label of an exponential family rises, the clipped residual ξ rises by the share K of
+    it; if the prediction rises, ξ falls by A. s is the deviation of labels' means. The result is
+    above `MOST_SHIFT` if the mixture's clipped square misses by a tenth of the variance.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))
     values, chances = whole_labels(problem.label_noise_law)
     left = np.maximum(widths - sqrt(2 * problem.null_risk), 0.0)[..., None] / problem.label_std
-    kept = np.minimum(np.abs(values), left) @ (chances * np.abs(values))
+    gained = np.minimum(np.abs(values), left) @ (chances * np.abs(values))
+    pulled = (np.abs(values) <= left) @ chances
+    signal = rows.weights * rows.quadratic(rows.squared_signal)
+    shift = np.abs(gained - pulled) @ signal / np.maximum(pulled @ signal, 1e-300)
     wide = widths[..., None] / problem.label_noise_std
     square = np.minimum(np.abs(values), wide) ** 2 @ chances
     mixed = noise_moments(wide[..., 0], label_noise_std=1.0, law=problem.label_noise_law)[1]
-    missed = np.abs(square - mixed) @ rows.weights * (MOST_LOST / 0.1)
-    return np.asarray(np.maximum(1 - kept @ rows.weights, missed))
+    missed = np.abs(square - mixed) @ rows.weights * (MOST_SHIFT / 0.1)
+    return np.asarray(np.maximum(shift, missed))

@@ -17,7 +17,7 @@ from scipy.fft import irfft, next_fast_len, rfft
 
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_count, require_number, require_scales
-from privreg.methods.clipping import all_clipped_slopes, clipped_rows, lost_share, squared_shift
+from privreg.methods.clipping import all_clipped_slopes, clipped_rows, slope_shift, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.noise.toeplitz import damped_square_root, damped_square_root_encoder
@@ -175,8 +175,8 @@ def _follow(
         )
         private /= batches[:, None] ** 2
     moved = squared_shift(problem, rows, widths, covered=1 - bias)
-    lost = lost_share(problem, rows, widths)
-    return ErrorMoments(bias**2 * signal, sampling + private, moved, lost)
+    changed = slope_shift(problem, rows, widths)
+    return ErrorMoments(bias**2 * signal, sampling + private, moved, changed)
 
 
 def _private(contractions: FloatArray, method: CorrelatedNoise, budget: Budget) -> FloatArray:

@@ -35,10 +35,10 @@ from privreg.methods.clipping import (
     clipped_slopes,
     count_nodes,
     finite,
-    lost_share,
     noise_moments,
     sample_nodes,
     sampling_inflation,
+    slope_shift,
     squared_shift,
 )
 from privreg.methods.method import NOTHING, Candidates, Declared, Fit, Method
@@ -243,8 +243,8 @@ def _follow(
     inflation = _inflation(problem, rows, widths, spread)
     moved = squared_shift(problem, rows, widths, covered=1 - curvatures.mean(bias))
     squared_bias = curvatures.mean(bias**2) * rows.squared_signal
-    lost = lost_share(problem, rows, widths)
-    moments = ErrorMoments(squared_bias, inflation * sampling**2 + spread, moved, lost)
+    changed = slope_shift(problem, rows, widths)
+    moments = ErrorMoments(squared_bias, inflation * sampling**2 + spread, moved, changed)
     return moments, unclipped, reach
 
 

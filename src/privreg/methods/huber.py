@@ -49,6 +49,7 @@ from privreg.methods.clipping import (
 )
 from privreg.methods.method import Candidates, Declared, Method
 from privreg.methods.problem import (
+    MOST_BIAS,
     WHOLE_LAWS,
     ErrorMoments,
     LabelNoiseLaw,
@@ -344,7 +345,7 @@ def _unit_scale(lengths: tuple[float, ...], noise_share: float, law: LabelNoiseL
 
 # Derived in `in_regime`.
 MOST_SCALE_NOISE, MOST_WHITENING_NOISE, MOST_THINNESS = 0.1, 0.2, 8.0
-MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL, MOST_BIAS = 0.1, 1.3, 1.8, 0.05
+MOST_OVERSHOT, MOST_EXCURSION, MOST_ARRIVAL = 0.1, 1.3, 1.8
 # Shares for the Gram matrix and for scales where the budget is small.
 CAREFUL = ((0.1, 0.1), (0.2, 0.15), (0.3, 0.2))
 WARM_UPS = (2, 0.04), (2, 0.1), (3, 0.06), (4, 0.1), (4, 0.2), (6, 0.15), (6, 0.3)
@@ -530,7 +531,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
       and noise alone undoes 0.5 % of the steps. Twice this noise undoes 11 %.
     - Noise of relative variance v, summed over a row, spreads a Gram matrix's eigenvalues over
       1 ± 2√v (Wigner). The lowest is 0.11 at v = `MOST_WHITENING_NOISE`, and 0 at v = 1/4. Above
-      a quarter of `MOST_WHITENING_NOISE`, a warning says that predictions are too large.
+      a quarter of `MOST_WHITENING_NOISE`, a warning says that predictions are less accurate.
     - Runs that overshoot end near predicting the mean. `MOST_OVERSHOT` limits their part of the
       mean error to 10 %, the accuracy of predictions.
     - If the residual variance grows by the factor `MOST_EXCURSION`, the scale grows by 14 %. With
@@ -568,7 +569,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     marked = found.expanded(outcome.unclipped)
     whitening, warnings = outcome.whitening, list(marked.warnings)
     if whitening.variance > MOST_WHITENING_NOISE / 4:
-        warnings.append("the Gram matrix is noisy: the predicted error may be 45 % too large")
+        warnings.append("the Gram matrix is noisy: the predicted error may be off by half")
     if whitening.thinness > MOST_THINNESS:
         thin = "noise hides directions of small variance: the error may be 1.5 times that predicted"
         warnings.append(thin)

@@ -22,7 +22,7 @@ from scipy.special import exprel
 
 from privreg.algorithms.samples import Samples
 from privreg.checks import LEAST, MOST, require_scales
-from privreg.methods.clipping import all_clipped_slopes, clipped_rows, lost_share, squared_shift
+from privreg.methods.clipping import all_clipped_slopes, clipped_rows, slope_shift, squared_shift
 from privreg.methods.method import Candidates, Declared, Fit, Method, require_names
 from privreg.methods.problem import ErrorMoments, Prediction, Problem, Regime, Rows
 from privreg.privacy import release
@@ -219,8 +219,8 @@ def _follow(
         state = moved((first + second) / 2)
     bias, variance = state
     shift = squared_shift(problem, rows, widths, covered=1 - bias)
-    lost = lost_share(problem, rows, widths)
-    return ErrorMoments(bias**2 * rows.squared_signal, variance + noise[:, -1:], shift, lost)
+    changed = slope_shift(problem, rows, widths)
+    return ErrorMoments(bias**2 * rows.squared_signal, variance + noise[:, -1:], shift, changed)
 
 
 def _relaxed(

@@ -313,8 +313,12 @@ def _energies(
     return frozen(np.full(rows, 1 / rows)), frozen(squares)
 
 
-# Largest share of the signal by which a clip may move its target.
-MOST_LOST, WHOLE = 0.03, "no theory describes this clipping of labels 0 and 1, or of counts"
+# Largest share of the signal, and of the excess risk, by which a clip may move its target.
+MOST_SHIFT, MOST_BIAS, WHOLE = (
+    0.03,
+    0.05,
+    "no theory describes this clipping of labels 0 and 1, or of counts",
+)
 # Derived in `too_few_rows`.
 MOST_RATIO, MOST_RATIO_WHOLE = 0.15, 0.11
 HEAVY = "most gradients are clipped: the predicted error may be a third too large"
@@ -402,14 +406,13 @@ class ErrorMoments:
     squared_bias: FloatArray
     variance: FloatArray  # over data and private noise
     shift: FloatArray | float = 0.0  # of the squared bias at a misfit of 1, by `squared_shift`
-    lost: FloatArray | float = 0.0  # of labels that are whole numbers, by `lost_share`
+    changed: FloatArray | float = 0.0  # slopes of labels that are whole numbers, by `slope_shift`
 
     def predictions(self, problem: Problem, rows: Rows) -> list[Prediction]:
         """Prediction for each setting; numbers that are not finite count as divergence."""
         # Without misfit there is no shift, even where the shift at a misfit of 1 is infinite.
         shift = problem.misfit**2 * self.shift if problem.misfit else 0.0
         squared_bias = self.squared_bias + shift
-        clipped = np.broadcast_to(self.lost, len(self.variance)) > MOST_LOST
         energy = squared_bias + self.variance
         risk = rows.total(rows.eigenvalues * energy) / 2
         square = self.variance**2 / 2 + squared_bias * self.variance
@@ -417,7 +420,8 @@ class ErrorMoments:
         error = rows.total(energy)
         # An interval about a biased estimate misses θ* by its bias as well.
         length = 2 * ndtri(0.975) * np.sqrt(error / problem.dimension)
-        null = problem.null_risk
+        null, changed = problem.null_risk, np.broadcast_to(self.changed, len(risk))
+        clipped = (changed > MOST_SHIFT) | (changed**2 * null > MOST_BIAS * risk)
         most = 1e6 * (null + problem.label_noise_std**2)
         reason = "the run diverges: the step size is too large for the features' scale"
         diverged = Prediction(*(np.inf,) * 4, null, Regime.OUTSIDE, reason)
