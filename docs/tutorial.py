@@ -69,7 +69,7 @@ model = PrivateLinearRegression(budget, **bounds).fit(flats, rent)
 print(model.report())
 
 # %% [markdown]
-# The intervals for size and year should contain 9 and 2. "By noise" is privacy's share of the
+# The intervals for size and year should contain 9 and 2; one interval in twenty misses by chance. "By noise" is privacy's share of the
 # variance; if it is small, more rows shorten the intervals and a larger budget hardly does. The
 # last parts state the guarantee, the budget of each step and the settings.
 #

@@ -26,6 +26,8 @@ class Table(Rebuilt):
 
     .. math:: X \in \mathbb R^{n \times d},\qquad y \in \mathbb R^n
 
+    The arrays are copied to read-only memory, because trials share them.
+
     Parameters
     ----------
     name : str
@@ -49,8 +51,6 @@ class Table(Rebuilt):
     feature_scale : float
         Largest possible value if all features share one bounded scale (grey values), else 1.
         `standardise` divides by this value first.
-
-    The arrays are copied to read-only memory, because trials share them.
     """
 
     name: str

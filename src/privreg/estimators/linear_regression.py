@@ -111,8 +111,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     ----------
     budget : Budget
         Privacy budget with its neighbouring relation, such as `Budget.approximate(1.0, 1e-6)`.
-    epsilon, delta : float, optional
-        Alternative to a budget: `Budget.approximate(epsilon, delta)`; δ is 1e-6 by default.
+    epsilon : float, optional
+        Alternative to a budget: `Budget.approximate(epsilon, delta)`.
+    delta : float, default 1e-6
+        δ of this budget, and of statements about it.
     unit : {"row", "person"}, optional
         "person" requires groups, "row" forbids them. The default is "person" if groups are given.
     feature_bounds : (low, high) or mapping
