@@ -115,7 +115,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         Alternative to a budget: `Budget.approximate(epsilon, delta)`.
     delta : float, default 1e-6
         δ of this budget, and of statements about it.
-    unit : {"row", "person"}, optional
+    unit : "row" or "person", optional
         "person" requires groups, "row" forbids them. The default is "person" if groups are given.
     feature_bounds : (low, high) or mapping
         Bounds from public knowledge, at most 1e12 in size and at least 1e-12 apart. Give two
@@ -126,6 +126,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     weight_bound : float, optional
         Public upper bound W on weights, required with weights. They are clipped to [0, W].
     fit_intercept : bool
+        Whether β_0 is fitted; otherwise it is 0.
     target : {"least_squares", "huber"}
         "huber" is private Huber regression (`PrivateHuber`), with shorter intervals. It estimates
         the same slopes only if errors are symmetric given the features or independent of them.
