@@ -69,8 +69,8 @@ model = PrivateLinearRegression(budget, **bounds).fit(flats, rent)
 print(model.report())
 
 # %% [markdown]
-# The intervals for size and year should contain 9 and 2; one interval in twenty misses by chance. "By noise" is privacy's share of the
-# variance; if it is small, more rows shorten the intervals and a larger budget hardly does. The
+# The intervals for size and year should contain 9 and 2; one interval in twenty misses. "By noise"
+# is privacy's share of the variance; if it is small, more rows shorten the intervals more. The
 # last parts state the guarantee, the budget of each step and the settings.
 #
 # ## What do the error bars include?
