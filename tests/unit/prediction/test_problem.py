@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from privreg.methods.clipping import whole_labels
+from privreg.methods.clipping import slope_shift, whole_labels
 from privreg.methods.least_squares import predicted_length
-from privreg.methods.problem import Problem
+from privreg.methods.problem import Problem, rows_of
 from privreg.privacy.budget import Budget
 
 
@@ -79,3 +79,16 @@ def test_a_skewed_law_of_the_label_noise_is_refused_with_what_predicts_it(law):
     with pytest.raises(ValueError, match=r"label_noise_law must be symmetric"):
         problem.over(noise_shapes=[(law, 0.0)])
     assert predicted_length(problem, Budget.zcdp(0.5), errors=law).length > 1
+
+
+def test_a_clip_changes_slopes_of_labels_0_and_1_by_their_equation():
+    """The clipped residual is w at a label 1 and -(m + g) at a label 0, of mean m + f and slope g.
+
+    Its mean rises by w + m with f, and falls by 1 - m with g.
+    """
+    m, w = 0.39, 0.5
+    law = {"label_noise_law": f"binary_{m}", "label_noise_std": np.sqrt(m * (1 - m))}
+    case = Problem(1000, [1.0], signal=1e-9, label_bound=1.0, **law)
+    rows = rows_of(case)
+    shift = slope_shift(case, rows, np.full((1, len(rows.norms)), w))
+    assert shift == pytest.approx([(w + m) / (1 - m) - 1], rel=1e-6)
