@@ -503,8 +503,9 @@ def slope_shift(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
         K = \frac{\mathbb E |\xi| \min(|\xi|, w - s)}{\mathbb E \xi^2},\quad A = P(|\xi| \le w - s)
 
     If the mean label of an exponential family rises, the clipped residual ξ rises by the share K of
-    it; if the prediction rises, ξ falls by A. s is the deviation of labels' means. The result is
-    above `MOST_SHIFT` if the mixture's clipped square misses by a tenth of the variance.
+    it; if the prediction rises, ξ falls by A. s is the deviation of labels' means. The result is at
+    least the mean of 1 - K, since skewed labels also move the mean of ξ. It is above `MOST_SHIFT`
+    if the mixture's clipped square misses by a tenth of the variance.
     """
     if not problem.label_noise_law.startswith(WHOLE_LAWS):
         return np.zeros(len(widths))
@@ -518,4 +519,4 @@ def slope_shift(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
     square = np.minimum(np.abs(values), wide) ** 2 @ chances
     mixed = noise_moments(wide[..., 0], label_noise_std=1.0, law=problem.label_noise_law)[1]
     missed = np.abs(square - mixed) @ rows.weights * (MOST_SHIFT / 0.1)
-    return np.asarray(np.maximum(shift, missed))
+    return np.asarray(np.max([shift, 1 - gained @ rows.weights, missed], axis=0))
