@@ -49,6 +49,7 @@ from privreg.methods.clipping import (
 )
 from privreg.methods.method import Candidates, Declared, Method
 from privreg.methods.problem import (
+    LABEL_CLIPPED,
     MOST_BIAS,
     WHOLE_LAWS,
     ErrorMoments,
@@ -268,11 +269,15 @@ def follow(problem: Problem, rows: Rows, settings: HuberSettings, budget: Budget
         # Most labels may be equal, and the private scale next to 0.
         float(problem.label_noise_law.startswith(WHOLE_LAWS)),
     )
-    # Clipped labels have other slopes; this bound supposes that no gradient is clipped.
-    binary = problem.label_noise_law.startswith("binary")
-    bound = np.full_like(factors, inf if binary else problem.label_bound)
-    slopes_at_once(of_rows, bound, factors, signal, np.zeros_like(signal), slopes)
-    pulled = slopes[0] / whitened.per_coordinate(factors) - 1
+    # Clipped labels have other slopes. Two bounds: no gradient is clipped, or errors are infinite
+    # and only rows whose own effect comes within a clip of the label's bound matter.
+    most = inf if problem.label_noise_law.startswith("binary") else problem.label_bound
+    quiet = of_rows._replace(variances=np.full(1, 1e-12 * sigma**2), chances=np.ones(1))
+    kept, still = np.zeros_like(signal), np.zeros_like(signal)
+    for each, bound in ((of_rows, np.full_like(widths, most)), (quiet, most - widths)):
+        slopes_at_once(each, np.maximum(bound, 0.0), factors, signal, still, slopes)
+        kept = np.maximum(kept, slopes[0])
+    pulled = kept / whitened.per_coordinate(factors) - 1
     unit_clip = settings.clip_width * _unit_scale(typical, 1.0, problem.label_noise_law) * sqrt(p)
     reach = settings.warm_up_steps * unit_clip * sigma * leverage / (slope * lengths)
     histogram = float(gram_sensitivity(1.0, neighbours=budget.neighbours)) / sqrt(
@@ -555,7 +560,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
     if problem.feature_law == "one_hot" and far:
         return found.with_doubt("a category's effect exceeds the clip norm from the start")
     if outcome.label_bias > MOST_BIAS * found.excess_risk:
-        return found.with_doubt("label_bound clips labels that the fit needs: declare a wider one")
+        return found.with_doubt(LABEL_CLIPPED)
     if outcome.scale_noise > MOST_SCALE_NOISE:
         return found.with_doubt("the budget is too small for a private residual scale")
     if (

@@ -47,11 +47,13 @@ from privreg.inference.least_squares_intervals import (
 from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
-from privreg.methods.clipping import squared_shift
+from privreg.methods.clipping import clipped_rows, slopes_at_once, squared_shift
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
+    LABEL_CLIPPED,
     LABEL_NOISE_LAWS,
+    MOST_BIAS,
     ROWS,
     WHOLE_LAWS,
     ErrorMoments,
@@ -209,6 +211,7 @@ class WideOutcome(LeastSquaresPrediction):
     start: huber.Outcome  # of a robust fit with the same start
     moments: ErrorMoments
     spike: float  # effect of a noisy count far out on the clip (`_spike`)
+    label_bias: float  # bound on the excess risk from labels beyond the declared bound
 
 
 def predicted_length(
@@ -276,7 +279,7 @@ def follow_wide(
     count_std = float(steps.noise((1 - SQUARE) * settings.tail_share, 1.0, gram_sensitivity))
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
-        return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
+        return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf, inf)
     few = problem.feature_law != "one_hot" and len(rows.weights) < ROWS
     thin = THINNING if few else 1
     products = RecordProducts(problem, rows, start, settings, budget, errors=law, thinning=thin)
@@ -296,6 +299,12 @@ def follow_wide(
     moved = squared_shift(
         near, rows, sigma * widths[None], leverage=products.leverage * products.shrink**2
     )
+    # Clipped labels have other slopes; this bound supposes that no product is clipped.
+    factors, slopes = products.shrink**2 * products.leverage, np.empty((3, len(rows.eigenvalues)))
+    bound = np.full_like(factors, inf if like.startswith("binary") else problem.label_bound)
+    still = np.zeros_like(rows.squared_signal)
+    slopes_at_once(clipped_rows(near, rows), bound, factors, rows.squared_signal, still, slopes)
+    pulled = slopes[0] / rows.per_coordinate(factors) - 1
     moments = ErrorMoments(np.zeros_like(variance), variance, moved)
     energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
     # Typical runs: the mean of the middle half.
@@ -307,6 +316,7 @@ def follow_wide(
         start=start,
         moments=moments,
         spike=_spike(count_std / n, steps.unit_noise, products.edges[-1] / clip_width),
+        label_bias=float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2,
     )
 
 
@@ -549,6 +559,8 @@ def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Predic
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
     if not stated.holds:
         return stated
+    if outcome.label_bias > MOST_BIAS * stated.excess_risk:
+        return stated.with_doubt(LABEL_CLIPPED)
     marked = stated.marked(Regime.EXTENDED, "expected sums over records, with simulated noise")
     if outcome.spike > MOST_SPIKE:
         return replace(marked, warnings=(*marked.warnings, SPIKED))
