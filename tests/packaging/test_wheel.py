@@ -136,7 +136,7 @@ def test_readme_runs_in_an_empty_folder_without_the_reproduction(installed, tmp_
         assert run.returncode == 0, run.stderr
         assert "nan" not in run.stdout
         assert len(run.stdout.splitlines()) >= snippet.count("print(")
-    assert not list(empty.iterdir())
+    assert [path.name for path in empty.iterdir()] == ["flats.csv"]
 
 
 def test_the_runner_refuses_what_is_refused(installed, tmp_path):

@@ -146,7 +146,7 @@ class Rising:
         (partial(RELEASE, release="all"), "steps must be given for the release 'all'"),
         (partial(RELEASE, release="all", steps=[3, 2]), "steps must be ascending"),
         (partial(RELEASE, steps=[41]), "steps must be"),
-        (partial(RELEASE, steps=[3, 4]), "steps must be one number"),
+        (partial(RELEASE, steps=[3, 4]), "steps must hold one step"),
         (partial(RELEASE, record=40), "record must be a whole number, at most 39"),
         (partial(RELEASE, replacement=(np.zeros(3), 0.0)), "replacement features must have shape"),
         (partial(RELEASE, replacement=3), "replacement must be a pair"),
