@@ -280,7 +280,7 @@ def gaussian_epsilon(rho: float, *, delta: float) -> float:
 
 
 def _missed(mu: float, shift: float, wanted: float) -> float:
-    """Excess of δ over the wanted δ at ε = μ²/2 + μt, in log δ or 1 - δ, with room for rounding."""
+    """Excess of δ, rounded up, over the wanted δ at ε = μ²/2 + μt, in log δ or 1 - δ."""
     if wanted <= 0.5 or mu <= 0.5:
         return _log_delta(mu, shift) - log(wanted) + ROUNDING_OF_DELTA
     from scipy.special import erfcx, ndtr
