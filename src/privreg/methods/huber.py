@@ -572,7 +572,7 @@ def in_regime(problem: Problem, found: Prediction, outcome: Outcome) -> Predicti
         # The clip follows the residuals, and noise the clip: means say little about such runs.
         return found.with_doubt("the noise of the warm-up steps dominates the descent")
     marked = found.expanded(outcome.unclipped)
-    whitening, warnings = outcome.whitening, list(marked.warnings)
+    whitening, warnings = outcome.whitening, []
     if whitening.variance > MOST_WHITENING_NOISE / 4:
         warnings.append("the Gram matrix is noisy: the predicted error may be off by half")
     if whitening.thinness > MOST_THINNESS:
