@@ -212,6 +212,11 @@ def _a(kind: type) -> str:
     return f"{'an' if kind.__name__[0] in 'aeioAEIO' else 'a'} {kind.__name__}"
 
 
+def rounded(value: float, digits: int = 2, mark: str = ",") -> str:
+    """A number with some significant digits, without an exponent if it is large."""
+    return f"{float(f'{value:.{digits}g}'):{mark}.15g}"
+
+
 def require_real(name: str, value: ArrayLike, **bounds: Any) -> FloatArray:
     """Require real numbers of any shape, and return them in double precision.
 

@@ -142,8 +142,9 @@ def _shape(text: str) -> tuple[str, float]:
             return law, float(misfit) if colon else 0.0
     except ValueError:
         pass
-    listed = f"one of {', '.join((*LABEL_NOISE_LAWS, *WHOLE_LAWS))}, or one of these with :MISFIT"
-    raise ValueError(f"--label-noise-law must be {listed}, got {text}")
+    laws = (*LABEL_NOISE_LAWS, *WHOLE_LAWS)
+    listed = f"one of {', '.join(laws)}, or one of these with :MISFIT"
+    raise ValueError(f"--label-noise-law must be {listed}, got {text}{nearest(law, laws)}")
 
 
 def _numbers(name: str, text: str, separator: str) -> list[float]:

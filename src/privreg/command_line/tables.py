@@ -20,7 +20,7 @@ from typing import Any, Self
 
 import yaml
 
-from privreg.checks import require_choice, require_number
+from privreg.checks import require_choice, require_number, rounded
 from privreg.estimators.odometer import (
     Odometer,
     PrivacyStatement,
@@ -441,8 +441,8 @@ def score(options: argparse.Namespace) -> None:
 
 def _scored(score: Any, weight: Any, privacy: PrivacyStatement) -> str:
     def line(what: str, value: float, noise: float) -> str:
-        hidden = "hidden by the noise"
-        return f"{what:20}{f'{value:.4g} ± {noise:.2g}' if isfinite(value) else hidden}"
+        known = f"{rounded(value, 4)} ± {rounded(noise)}"
+        return f"{what:20}{known if isfinite(value) else 'hidden by the noise'}"
 
     weighing = []
     if weight is not None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from privreg.checks import LEAST, MOST, require_array, short
+from privreg.checks import LEAST, MOST, nearest, require_array, short
 from privreg.estimators.columns import Categories, Numbers, declared_column
 
 FloatArray = NDArray[np.float64]
@@ -123,7 +123,8 @@ class _Reader(dict[Any, Range]):
     def column(self, name: str) -> Any:
         """Declaration of a column; the column then counts as used."""
         if name not in self.bounds:
-            raise ValueError(f"bounds must name every column of the formula, got none for {name!r}")
+            found = f"{name!r}{nearest(name, self.bounds)}"
+            raise ValueError(f"bounds must name every column of the formula, got none for {found}")
         return self.used.setdefault(name, declared_column(name, self.bounds[name]))
 
     def factor(self, parsed: Any) -> str:
@@ -150,7 +151,7 @@ class _Reader(dict[Any, Range]):
         if reference not in (None, *texts) or not texts:
             raise ValueError(
                 f"levels of {column!r} must be declared in the bounds, as {{'categories': [...]}}, "
-                f"got {short(text)}"
+                f"got {short(text)}{nearest(reference, texts)}"
             )
         order = sorted(texts, key=lambda each: each != (reference or texts[0]))
         whole, marked = ([f"{text}[{mark}{each}]" for each in order] for mark in ("", "T."))
@@ -254,7 +255,7 @@ def _value(node: Any, known: Mapping[Any, Any], act: Act) -> Any:
         case ast.Call(called, _, _):
             name = _called(called)
             way = ", which learns from the table: write public numbers, such as I((a - 50) / 10)"
-            why = way if name in LEARNING else ""
+            why = way if name in LEARNING else nearest(name, FUNCTIONS)
             listed = f"numbers, + - * / **, {', '.join(FUNCTIONS)}, I, Q and C"
             raise _refused(f"terms of a single record, built from {listed}", f"{name!r}{why}")
     raise _refused(f"only + - * / and powers from 1 to {MOST_POWER}", short(ast.unparse(node)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from privreg.algorithms.huber_descent import HuberFit, best_clip_width
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
-from privreg.checks import MOST, require_number
+from privreg.checks import LARGEST_COUNT, MOST, require_number, rounded
 from privreg.estimators.columns import Frame
 from privreg.inference.least_squares_intervals import UNSEEN, least_squares_law, tail_is_hidden
 from privreg.inference.population_intervals import last_iterate_law
@@ -39,8 +39,10 @@ MIDDLE, RANGE = 0.65, (0.4, 0.9)
 # Assumed half-width of the bounds, in standard deviations.
 DEVIATIONS = 4.0
 ROWS = 96
-# Doublings of the budget that are tried in search of the least worthwhile one.
-DOUBLINGS = 24
+# Doublings of the budget, or of the records, in search of the least worthwhile one.
+DOUBLINGS = [2**k for k in range(1, 25)]
+# Largest epsilon that an advice names.
+MOST_EPSILON = 10.0
 # A step beyond the end of a ladder of shares must gain 1 %.
 GAIN = 0.99
 MOVES: tuple[tuple[dict[str, Any], ...], ...] = (
@@ -91,7 +93,7 @@ class Outlook:
             return []
         found = [
             f"If R² = {share:.2f}, sampling and privacy should cost "
-            f"{float(f'{100 * missed:.2g}'):,g} % of it."
+            f"{rounded(100 * missed)} % of it."
             for share, missed in zip(RANGE, self.missed, strict=True)
             if np.isfinite(missed)
         ]
@@ -158,23 +160,20 @@ def advice(
     target: FitTarget = "least_squares",
 ) -> str:
     """Advice for a fit that is not expected to beat predicting the mean."""
-    fewer = "fewer features, coarser categories or more records"
 
-    def larger(doublings: int) -> Budget:
-        return Budget(min(budget.rho * 2.0**doublings, MOST), budget.neighbours)
+    def worth(records: int, larger: Budget) -> bool:
+        return _planned(records, dimension, larger, intercept, target).worthwhile
 
-    def worth(doublings: int) -> bool:
-        return _planned(sample_size, dimension, larger(doublings), intercept, target).worthwhile
-
-    if dimension > MOST_RATIO * sample_size or not worth(DOUBLINGS):
-        return f"no larger budget helps; use {fewer}"
-    low, high = 0, DOUBLINGS
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if worth(middle) else (middle, high)
-    epsilon = larger(high).gaussian_epsilon(delta=1e-6)
-    more = f"rho = {larger(high).rho:.2g} (epsilon = {epsilon:.2g} at delta = 1e-6)"
-    return f"use at least {more}, or {fewer}"
+    for more in DOUBLINGS if dimension <= MOST_RATIO * sample_size else ():
+        larger = Budget(min(budget.rho * more, MOST), budget.neighbours)
+        if (epsilon := larger.gaussian_epsilon(delta=1e-6)) > MOST_EPSILON:
+            break
+        if worth(sample_size, larger):
+            named = f"rho = {rounded(larger.rho)} (epsilon = {epsilon:.2g} at delta = 1e-6)"
+            return f"use at least {named}, or fewer features, coarser categories or more records"
+    sizes = (min(sample_size * more, LARGEST_COUNT) for more in DOUBLINGS)
+    enough = next((f" (about {rounded(each)})" for each in sizes if worth(each, budget)), "")
+    return f"use more records{enough}, fewer features or coarser categories"
 
 
 def hopeless(fit: Fitted, records: float, doubts: list[str]) -> list[str]:

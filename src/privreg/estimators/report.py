@@ -18,6 +18,7 @@ from scipy.special import fdtrc, ncfdtr, ndtri
 
 from privreg.algorithms.huber_descent import HuberFit
 from privreg.algorithms.least_squares_descent import LeastSquaresFit
+from privreg.checks import rounded
 from privreg.estimators.odometer import encoded, privacy_as_json
 from privreg.estimators.tables import TableQuality
 from privreg.inference.least_squares_intervals import (
@@ -131,8 +132,8 @@ class Summary:
             name, estimate, error, share, z, p, lower, upper = row
             noise = "" if np.isnan(share) else f"{100 * share:.0f} %"
             tests = "" if np.isnan(z) else f"{z:.2f}", "<0.001" if p < 0.0005 else f"{p:.3f}"
-            ends = f"{lower:.5g}", f"{upper:.5g}"
-            rows.append((name, f"{estimate:.5g}", f"{error:.3g}", noise, *tests, *ends))
+            middle, low, high = (rounded(each, 5, "") for each in (estimate, lower, upper))
+            rows.append((name, middle, rounded(error, 3, ""), noise, *tests, low, high))
         return (*head, f"[{(1 - level) / 2:.4g}", f"{(1 + level) / 2:.4g}]"), rows
 
     def to_frame(self) -> Any:
@@ -179,7 +180,7 @@ class WaldTest(NamedTuple):
     def __str__(self) -> str:
         p = "p < 0.001" if self.p_value < 0.0005 else f"p = {self.p_value:.3f}"
         freedom = "{} and {:.4g} degrees of freedom".format(*self.degrees_of_freedom)
-        return f"{self.reason or f'F = {self.statistic:.4g} with {freedom}'}, {p}"
+        return f"{self.reason or f'F = {rounded(self.statistic, 4)} with {freedom}'}, {p}"
 
 
 def joint_test(away: FloatArray, own: CoefficientIntervals, p: float | None = None) -> WaldTest:
@@ -498,7 +499,7 @@ def draw(bars: Sequence[Bar], spending: Sequence[tuple[str, Budget]], axes: Sequ
             slopes.text(0.0, place, "no interval", color="0.5", ha="center", va="center")
             continue
         for x, value, side in ((-1.1, bar.lower, "right"), (1.1, bar.upper, "left")):
-            slopes.text(x, place, f"{float(f'{value:.4g}'):,g}", ha=side, va="center")
+            slopes.text(x, place, rounded(value, 4), ha=side, va="center")
         if not np.isnan(bar.noise):
             slopes.text(2.6, place, f"{100 * bar.noise:.0f} % noise", va="center")
     # A dollar in a name begins no formula.

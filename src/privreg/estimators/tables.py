@@ -37,7 +37,7 @@ from privreg.algorithms.samples import (
     weight_roots,
 )
 from privreg.algorithms.whitened_descent import SplitBudget
-from privreg.checks import MOST, require_array, require_choice, require_instance, sort
+from privreg.checks import MOST, require_array, require_choice, require_instance, rounded, sort
 from privreg.estimators.columns import (
     Categories,
     Cells,
@@ -781,7 +781,7 @@ class TableQuality:
         """Columns with a share that certainly exceeds `least`, and the shares; may be empty."""
         least += SURE * self.noise_std
         sure = {name: min(own, 1.0) for name, own in shares.items() if own > least}
-        return ", ".join(f"{n!r} ({float(f'{100 * own:.2g}'):g} %)" for n, own in sure.items())
+        return ", ".join(f"{n!r} ({rounded(100 * own)} %)" for n, own in sure.items())
 
 
 def private_quality(

@@ -184,7 +184,7 @@ def _regime(problem: Problem, found: Prediction, unclipped: float, reach: float)
     if few is not None:
         return found.with_doubt(few)
     if unclipped < LEAST_UNCLIPPED:
-        return found.with_doubt(f"heavy clipping: only {unclipped:.0%} of gradients are unclipped")
+        return found.with_doubt(f"heavy clipping of {100 * (1 - unclipped):.0f} % of gradients")
     if unclipped > ALL_UNCLIPPED:
         return found.marked(Regime.PROVEN, "nothing is clipped: the law of noisy descent is exact")
     return found.expanded(unclipped)

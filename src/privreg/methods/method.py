@@ -365,10 +365,8 @@ class Method(ABC):
 
     def new_observations(self, fit: Any, rows: FloatArray, *, level: float) -> NewObservations:
         """Intervals for labels of new records, if the method releases a residual distribution."""
-        raise ValueError(
-            "settings must be of a method that releases a residual distribution, such as "
-            f"least_squares, got {self.name}"
-        )
+        known = "a method that releases a residual distribution, such as least_squares"
+        raise ValueError(f"settings must be of {known}, got {self.name}")
 
     def __str__(self) -> str:
         """One line with names and values of the settings, to three significant digits."""

@@ -386,7 +386,7 @@ class Prediction:
 
     def expanded(self, unclipped: float) -> Prediction:
         """Copy with the regime and the reason of an expansion around θ*."""
-        reason = f"{1 - unclipped:.0%} of gradients are clipped: expansion around the truth"
+        reason = f"{100 * (1 - unclipped):.0f} % of gradients clipped: expansion around the truth"
         return self.marked(Regime.EXTENDED, reason)
 
 
@@ -447,5 +447,5 @@ def too_few_rows(problem: Problem, unclipped: float) -> str | None:
         return None
     return (
         f"too few rows: {problem.sample_size} for {problem.dimension} features, with "
-        f"{unclipped:.0%} of the gradients not clipped"
+        f"{100 * unclipped:.0f} % of the gradients not clipped"
     )

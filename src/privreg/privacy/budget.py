@@ -13,11 +13,11 @@ from numpy.typing import ArrayLike
 from privreg.checks import (
     LEAST,
     FloatArray,
+    expected_choice,
     frozen,
     require_number,
     require_real,
     require_scale,
-    short,
 )
 
 # Budgets that follow from numbers of the domain, such as a share of a square, are within.
@@ -49,8 +49,8 @@ class Neighbours(Enum):
 
     @classmethod
     def _missing_(cls, value: object) -> None:
-        listed = ", ".join(repr(member.value) for member in cls)
-        raise ValueError(f"neighbours must be one of {listed}, got {short(value)}")
+        expected = expected_choice(value, [member.value for member in cls])
+        raise ValueError(f"neighbours must be {expected}")
 
 
 def shared_sample_size(

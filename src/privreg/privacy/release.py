@@ -204,10 +204,8 @@ class Diagnostic(Generic[T]):
         return f"<NOT PRIVATE: {self.what}>"
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
-        raise TypeError(
-            f"{self.what} has no privacy protection and is not converted to an array; use "
-            "`.non_private` if you may see the data"
-        )
+        way = "write `.non_private` if you may see the data"
+        raise TypeError(f"{self.what} has no privacy protection: {way}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,7 +92,7 @@ def test_doubts_tell_what_no_theory_covers_from_what_is_worthless():
     assert "use at least rho" in advice(100_000, 6, budget)
     hopeless = outlook(1000, 6, budget)
     assert hopeless.doubt.startswith("the fit is not expected to beat")
-    assert advice(20, 10, Budget.zcdp(1e3)).startswith("no larger budget helps")
+    assert advice(20, 10, Budget.zcdp(1e3)).startswith("use more records (about 160), fewer")
     default = PrivateHuber.default(sample_size=1, dimension=2, budget=budget)
     assert outlook(1, 2, budget, target="huber") == Outlook(default, ())
     assert Outlook(default, ()).sentences == []
