@@ -16,6 +16,7 @@ from typing import Any
 
 import jinja2
 import numpy as np
+import yaml
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
@@ -147,6 +148,9 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "first_sentence": lambda text: re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0],
         # What a selection holds fixed: the labels of the rest are listed with their values.
         "held": lambda text: ", ".join(part for part in text.split(", ") if "|" not in part),
+        # Labels such as `step_size=0.5` in words.
+        "words": lambda text: re.sub(r"\b[a-z]\w*=\w*", lambda m: re.sub("[_=]", " ", m[0]), text),
+        "yaml": lambda values: yaml.safe_dump(values, sort_keys=False, default_flow_style=None),
         # A name for a class, and an address that is none of javascript.
         "slug": lambda text: text.replace(" ", "-"),
         "web_address": lambda text: text if re.match("https?://", text) else "",
@@ -320,13 +324,13 @@ def picture(check: CheckResult) -> Markup:
     for wrong in refused:
         cross = f'<path class="refused" d="M{at(0, wrong[0])}m-4 -4l8 8m0 -8l-8 8"/>'
         body.append(cross if count == 1 else lines("refused course", list(enumerate(wrong))))
-    names = [re.sub(r"(^|, )\w+=", r"\1", label) for label in check.labels]
+    names = [re.sub(r"(^|, )\w+=", r"\1", label).replace("_", " ") for label in check.labels]
     if count > NAMED_DOTS or max(map(len, names), default=99) * count > WIDTH // 8:
         names = [f"{i + 1}" if count <= NAMED_DOTS else "" for i in range(count)]
     for i, value in seen:
         x, y = at(i, value).split()
         label = f"{check.labels[i]}: " if i < len(check.labels) else ""
-        title = escape(label + with_error(value, errors[i] or None))
+        title = escape(re.sub("[_=]", " ", label) + with_error(value, errors[i] or None))
         radius = 4 if count <= NAMED_DOTS else 2.5
         if count > 1 and names[i]:
             body.append(f'<text x="{x}" y="134" text-anchor="middle">{escape(names[i])}</text>')

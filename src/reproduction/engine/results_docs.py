@@ -46,7 +46,8 @@ def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str
     found = _statements(ledger)
     by_kind = {kind: [each for each in found if each.kind == kind] for kind in KINDS}
     counts = _counts_by("kind", by_kind | {"all": found})
-    return _written("paper.md", ledger=ledger, counts=counts, drawings=drawings)
+    given = {"verdicts": tally((each.expect, each.slip) for each in found), "drawings": drawings}
+    return _written("paper.md", ledger=ledger, counts=counts, **given)
 
 
 def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
