@@ -39,10 +39,12 @@ OTHERWISE = {"index.html": "entries.html"}
 for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTILINE):
     OTHERWISE[f"entries/{paper}/index.html"] = f"coverage/{paper}.html"
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"glossary.md": 4, "results": 2, "coverage": 0.5, "entries": 0.3}
-BOOST |= dict.fromkeys(("your-own-table.md", "private-intervals.md", "comparison.md"), 2)
-BOOST |= dict.fromkeys(("reference.md", "reference", "notation.md", "contributing.md"), 0.3)
-BOOST |= dict.fromkeys(("variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
+BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "coverage": 0.3}
+BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md", "citation.md"), 2)
+BOOST |= dict.fromkeys(("reference.md", "reference", "notation.md", "names.md"), 0.3)
+BOOST |= dict.fromkeys(("add-a-method.md", "contributing.md"), 0.3)
+BOOST |= dict.fromkeys(("entries", "variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
+NUMBERS = re.compile(r'<(td(?=[^>]*>(</?strong>|[^<a-df-z])*</td>)|div(?= class="jp-RenderedText))')
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))
 FORMULA = re.compile(r'<(span|div) class="arithmatex">\\[(\[](.*?)\\[)\]]</\1>', re.DOTALL)
@@ -156,6 +158,11 @@ def on_page_content(content: str, page: Any, **_: Any) -> str:
     content = re.sub(
         r'(<a id="([\w-]+)")></a>(<strong>.*?</strong>)', r'\1 href="#\2">\3</a>', content
     )
+    # The tutorial's template has no alternative texts; its cells state them.
+    for alt in re.findall(r'^# %% alt="(.*)"$', page.file.content_string, re.M):
+        content = content.replace("No description has been provided for this image", alt, 1)
+    # A search finds a page by its words, not by its numbers.
+    content = NUMBERS.sub(r"<\1 data-search-exclude", content)
     if folder == "coverage":
         for path in (RESULTS / f"entries/{Path(name).stem}").glob("*.html"):
             link = f'<a href="../entries/{path.parent.name}/{path.name}">{path.stem}</a>'
@@ -182,7 +189,6 @@ def _built(text: str, source: str) -> str:
     shown = shown.replace("<main", '<div class="page"').replace("</main>", "</div>")
     if source == "entries.md":
         shown = "<h1>All entries</h1>" + shown[shown.index('<div class="filter"') :]
-    # A search finds a page by its words, not by its numbers.
     shown = re.sub(r'<(div class="check"|details)', r"<\1 data-search-exclude", shown)
     here = posixpath.dirname(source)
     if found := re.search(r"entries/(\w+)/", source):
@@ -212,7 +218,7 @@ def _citation(software: Path, bibliography: Path, papers: Container[str]) -> str
     names = ("given-names", "family-names", "name")
     people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
     authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
-    return f"""# Citation
+    return f"""# How to cite
 
 {authors} ({year}). *{title}*. Version {about["version"]}. <{about["repository-code"]}>
 
