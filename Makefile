@@ -95,7 +95,7 @@ twice: setup
 setup: $(VENV)/installed
 
 $(VENV)/installed: requirements.lock pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit(0 if (3, 11) <= sys.version_info < (3, 14) else "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=python3.13")'
 	$(PYTHON) -m venv --clear $(VENV)
 	$(INSTALL) --no-compile --no-deps --require-hashes --requirement requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation --editable .
