@@ -39,10 +39,9 @@ OTHERWISE = {"index.html": "entries.html"}
 for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTILINE):
     OTHERWISE[f"entries/{paper}/index.html"] = f"coverage/{paper}.html"
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "coverage": 0.3}
-BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md", "citation.md"), 2)
-BOOST |= dict.fromkeys(("reference.md", "reference", "notation.md", "names.md"), 0.3)
-BOOST |= dict.fromkeys(("add-a-method.md", "contributing.md"), 0.3)
+BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "add-a-method.md": 0.3}
+BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md"), 2)
+BOOST |= dict.fromkeys(("coverage", "reference.md", "reference", "contributing.md"), 0.3)
 BOOST |= dict.fromkeys(("entries", "variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
 NUMBERS = re.compile(r'<(td(?=[^>]*>(</?strong>|[^<a-df-z])*</td>)|div(?= class="jp-RenderedText))')
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')

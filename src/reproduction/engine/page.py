@@ -148,7 +148,6 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "first_sentence": lambda text: re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0],
         # What a selection holds fixed: the labels of the rest are listed with their values.
         "held": lambda text: ", ".join(part for part in text.split(", ") if "|" not in part),
-        # Labels such as `step_size=0.5` in words.
         "words": lambda text: re.sub(r"\b[a-z]\w*=\w*", lambda m: re.sub("[_=]", " ", m[0]), text),
         "yaml": lambda values: yaml.safe_dump(values, sort_keys=False, default_flow_style=None),
         # A name for a class, and an address that is none of javascript.

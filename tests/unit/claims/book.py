@@ -29,7 +29,7 @@ DRAWINGS = {
             "alt": "Two curves that fall.",
             "beside": "Same axes; the paper's curve ends at t = 1.",
             "artifacts": ["theory/numbers"],
-            "parameters": {"numbers": {"label_noise_std": 0.3}},
+            "parameters": {"numbers": {"label_noise_std": 0.3, "design": {"size": 2}}},
         },
         "fig2": {
             "kind": "figure", "caption": "Not looked at.", "alt": None, "beside": None,

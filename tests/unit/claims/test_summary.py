@@ -37,7 +37,7 @@ def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
     ledger = small_ledger(findings=[slip])
     text = paper_page(ledger, DRAWINGS["bombari2025"])
     assert r"a\_b \* c &lt;d\> \| e^2." in text
-    assert "Equation (1)" in text
+    assert "1 do not hold, and 2 are open. Do not use [Equation (1)](#slip) without the" in text
     assert "![" not in text
     assert "*guarantee*" in overview([ledger])
     assert "## Contradicted" in text
