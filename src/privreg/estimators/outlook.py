@@ -6,6 +6,7 @@ These numbers are the counts of records and coefficients, and the budget. By con
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import inf
@@ -164,15 +165,16 @@ def advice(
     def worth(records: int, larger: Budget) -> bool:
         return _planned(records, dimension, larger, intercept, target).worthwhile
 
-    for more in DOUBLINGS if dimension <= MOST_RATIO * sample_size else ():
-        larger = Budget(min(budget.rho * more, MOST), budget.neighbours)
-        if (epsilon := larger.gaussian_epsilon(delta=1e-6)) > MOST_EPSILON:
-            break
-        if worth(sample_size, larger):
-            named = f"rho = {rounded(larger.rho)} (epsilon = {epsilon:.2g} at delta = 1e-6)"
-            return f"use at least {named}, or fewer features, coarser categories or more records"
-    sizes = (min(sample_size * more, LARGEST_COUNT) for more in DOUBLINGS)
-    enough = next((f" (about {rounded(each)})" for each in sizes if worth(each, budget)), "")
+    larger = [Budget(min(budget.rho * more, MOST), budget.neighbours) for more in DOUBLINGS]
+    epsilons = [each.gaussian_epsilon(delta=1e-6) for each in larger]
+    sane = bisect_right(epsilons, MOST_EPSILON) if dimension <= MOST_RATIO * sample_size else 0
+    at = bisect_left(larger[:sane], True, key=lambda each: worth(sample_size, each))
+    if at < sane:
+        named = f"rho = {rounded(larger[at].rho)} (epsilon = {epsilons[at]:.2g} at delta = 1e-6)"
+        return f"use at least {named}, or fewer features, coarser categories or more records"
+    sizes = [min(sample_size * more, LARGEST_COUNT) for more in DOUBLINGS]
+    at = bisect_left(sizes, True, key=lambda size: worth(size, budget))
+    enough = f" (about {rounded(sizes[at])})" if at < len(sizes) else ""
     return f"use more records{enough}, fewer features or coarser categories"
 
 
