@@ -43,6 +43,7 @@ BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "add-a-meth
 BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md"), 2)
 BOOST |= dict.fromkeys(("coverage", "reference.md", "reference", "contributing.md"), 0.3)
 BOOST |= dict.fromkeys(("entries", "variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
+# Cells of tables without words, and printed results.
 NUMBERS = re.compile(r'<(td(?=[^>]*>(</?strong>|[^<a-df-z])*</td>)|div(?= class="jp-RenderedText))')
 RELATIVE = re.compile(r'(\]\(|(?:src|srcset)=")(?![a-z]+:|#)([^)"\s]+)')
 sys.path.insert(0, str(ROOT / "src"))

@@ -42,7 +42,7 @@ DEVIATIONS = 4.0
 ROWS = 96
 # Doublings of the budget, or of the records, in search of the least worthwhile one.
 DOUBLINGS = [2**k for k in range(1, 25)]
-# Largest epsilon that an advice names.
+# Largest epsilon that advice names.
 MOST_EPSILON = 10.0
 # A step beyond the end of a ladder of shares must gain 1 %.
 GAIN = 0.99
@@ -167,9 +167,9 @@ def advice(
 
     larger = [Budget(min(budget.rho * more, MOST), budget.neighbours) for more in DOUBLINGS]
     epsilons = [each.gaussian_epsilon(delta=1e-6) for each in larger]
-    sane = bisect_right(epsilons, MOST_EPSILON) if dimension <= MOST_RATIO * sample_size else 0
-    at = bisect_left(larger[:sane], True, key=lambda each: worth(sample_size, each))
-    if at < sane:
+    few = bisect_right(epsilons, MOST_EPSILON) if dimension <= MOST_RATIO * sample_size else 0
+    at = bisect_left(larger[:few], True, key=lambda each: worth(sample_size, each))
+    if at < few:
         named = f"rho = {rounded(larger[at].rho)} (epsilon = {epsilons[at]:.2g} at delta = 1e-6)"
         return f"use at least {named}, or fewer features, coarser categories or more records"
     sizes = [min(sample_size * more, LARGEST_COUNT) for more in DOUBLINGS]

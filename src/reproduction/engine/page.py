@@ -148,7 +148,7 @@ def _environment(shared: dict[str, Any]) -> jinja2.Environment:
         "first_sentence": lambda text: re.split(r"(?<=[^A-Z]\.)\s+(?=[A-Z])", text)[0],
         # What a selection holds fixed: the labels of the rest are listed with their values.
         "held": lambda text: ", ".join(part for part in text.split(", ") if "|" not in part),
-        "words": lambda text: re.sub(r"\b[a-z]\w*=\w*", lambda m: re.sub("[_=]", " ", m[0]), text),
+        "words": in_words,
         "yaml": lambda values: yaml.safe_dump(values, sort_keys=False, default_flow_style=None),
         # A name for a class, and an address that is none of javascript.
         "slug": lambda text: text.replace(" ", "-"),
@@ -329,7 +329,7 @@ def picture(check: CheckResult) -> Markup:
     for i, value in seen:
         x, y = at(i, value).split()
         label = f"{check.labels[i]}: " if i < len(check.labels) else ""
-        title = escape(re.sub("[_=]", " ", label) + with_error(value, errors[i] or None))
+        title = escape(in_words(label) + with_error(value, errors[i] or None))
         radius = 4 if count <= NAMED_DOTS else 2.5
         if count > 1 and names[i]:
             body.append(f'<text x="{x}" y="134" text-anchor="middle">{escape(names[i])}</text>')
@@ -408,6 +408,11 @@ PIECE = re.compile(
     rf"|(?P<base>(?<![\w'’.])(?:{GREEK}|{VARIABLE}))(?P<prime>'(?=[\s^_,;.)]))?(?![^\W_]|['’])"
     rf"|(?=\^)|(?<=[|)])(?=_))(?P<scripts>(?:{SCRIPT})*)"
 )
+
+
+def in_words(text: str) -> str:
+    """Text with labels such as `step_size=0.5` in words."""
+    return re.sub(r"\b[a-z]\w*=\w*", lambda label: re.sub("[_=]", " ", label[0]), text)
 
 
 def typeset(text: str) -> Markup:

@@ -21,6 +21,8 @@ from reproduction.engine.registry import citation
 from reproduction.engine.verdicts import KINDS, tally
 
 # A figure on a page: its paper and name, its caption, and what is seen.
+# Verdicts with a column of their own.
+SHOWN = [*MEANINGS][:4]
 FIGURE = re.compile(r"^\*\*(\w+/\w+)\.\*\* (.*(?:\n.+)*)\n\n\*What is seen\.\* (.*)$", re.MULTILINE)
 
 
@@ -46,8 +48,8 @@ def paper_page(ledger: Ledger, drawings: Mapping[str, Mapping[str, Any]]) -> str
     found = _statements(ledger)
     by_kind = {kind: [each for each in found if each.kind == kind] for kind in KINDS}
     counts = _counts_by("kind", by_kind | {"all": found})
-    given = {"verdicts": tally((each.expect, each.slip) for each in found), "drawings": drawings}
-    return _written("paper.md", ledger=ledger, counts=counts, **given)
+    verdicts = _verdicts(found)
+    return _written("paper.md", ledger=ledger, counts=counts, verdicts=verdicts, drawings=drawings)
 
 
 def coverage_page(ledger: Ledger, items: Sequence[Item]) -> str:
@@ -66,11 +68,12 @@ def counts_list(ledgers: Sequence[Ledger]) -> str:
     project = tomllib.loads((SOURCE.parent / "pyproject.toml").read_text(encoding="utf-8"))
     site, lines = project["project"]["urls"]["Documentation"], []
     for paper, found in ((each.paper, _statements(each)) for each in ledgers):
-        verdicts, about = tally((each.expect, each.slip) for each in found), citation(paper)
-        counts = ", ".join(f"{name} {verdicts.pop(name, 0)}" for name in [*MEANINGS][:4])
+        *shown, other = _verdicts(found)
+        counts = ", ".join(f"{name} {own}" for name, own in zip(SHOWN, shown, strict=True))
+        about = citation(paper)
         title = f"[{about.title}]({about.url})" if about.url else about.title
         if found:
-            told = f"**[{paper}]({site}results/{paper}.html)**: {counts}, other {verdicts.total()}"
+            told = f"**[{paper}]({site}results/{paper}.html)**: {counts}, other {other}"
             lines.append(f"- {told}. {title}. {about.authors} ({about.year})")
     return "\n".join(lines)
 
@@ -94,13 +97,16 @@ def _statements(ledger: Ledger) -> list[Statement]:
 
 
 def _counts_by(what: str, found: Mapping[str, Sequence[Statement]]) -> str:
-    shown = [*MEANINGS][:4]
-    rows = [f"| {what} | {' | '.join(shown)} | other |", f"|---|{'---:|' * 5}"]
+    rows = [f"| {what} | {' | '.join(SHOWN)} | other |", f"|---|{'---:|' * 5}"]
     for name, statements in ((name, each) for name, each in found.items() if each):
-        verdicts = tally((each.expect, each.slip) for each in statements)
-        cells = [verdicts.pop(verdict, 0) for verdict in shown]
-        rows.append(f"| {name} | {' | '.join(map(str, [*cells, verdicts.total()]))} |")
+        rows.append(f"| {name} | {' | '.join(map(str, _verdicts(statements)))} |")
     return "\n".join(rows)
+
+
+def _verdicts(statements: Sequence[Statement]) -> list[int]:
+    """Numbers of statements with each verdict in `SHOWN`, and with others."""
+    verdicts = tally((each.expect, each.slip) for each in statements)
+    return [*(verdicts.pop(verdict, 0) for verdict in SHOWN), verdicts.total()]
 
 
 def _plain(text: str) -> str:

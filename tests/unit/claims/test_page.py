@@ -104,8 +104,8 @@ def test_what_a_reader_needs_is_on_the_page_and_on_that_of_the_entry() -> None:
     made = pages()
     entry, finding = (made[f"entries/bombari2025/{name}.html"] for name in ("holds", "slip"))
     seen = ["1.00 ± 0.10", "at least 0", "the norm", "ab" * 32, "Two curves that fall.",
-            "snakemake results/claims/bombari2025/holds.json", "label_noise_std: 0.3", "commit abc",
-            "Rates &amp; regression", "data:image/png", "{size: 2}", "at of 1.0"]  # fmt: skip
+            "snakemake results/claims/bombari2025/holds.json", "label_noise_std: 0.3", "{size: 2}",
+            "Rates &amp; regression", "1.0, commit abc", "data:image/png", "at of 1.0"]  # fmt: skip
     told = ["Equation (1)", "Two.", "One.", "Derived.", "Nothing.",
             "results/claims/bombari2025/printed-wrong.json"]  # fmt: skip
     whole = ["What they share.", "Rates of descent.", "2025", "Two.", "One.", "the verdict changes"]
