@@ -218,7 +218,7 @@ def _citation(software: Path, bibliography: Path, papers: Container[str]) -> str
     names = ("given-names", "family-names", "name")
     people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
     authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
-    return f"""# How to cite
+    return f"""# Citation: how to cite
 
 {authors} ({year}). *{title}*. Version {about["version"]}. <{about["repository-code"]}>
 

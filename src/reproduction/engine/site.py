@@ -145,7 +145,7 @@ def data_page(workflow: str, config: Path = Path("config")) -> str:
 
 def reference_pages(names: Mapping[str, str]) -> dict[str, str]:
     """Index of public names, and a page for each topic; `names` maps definitions to imports."""
-    index, pages = ["# Public names", "Names without a dot are those of `privreg`."], {}
+    index, pages = ["# Public names", "The API: names without a dot are those of `privreg`."], {}
     left = dict(sorted(names.items(), key=lambda each: (each[1].count("."), each[1])))
     for topic, homes in TOPICS.items():
         address = f"reference/{topic.lower().replace(' ', '-')}.md"
