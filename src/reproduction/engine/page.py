@@ -102,7 +102,7 @@ def render(
         "images": {name: _embedded(image) for name, image in images.items()},
         "results": results.as_posix(),
         "made_by": made_by,
-        "issues": tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["urls"]["Issues"],
+        "urls": tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["urls"],
         "is_studies": is_studies,
         "heading": "Tests of the library" if is_studies else "Results of the papers",
         "is_small": any(record.scale == "quick" for record in book.records),

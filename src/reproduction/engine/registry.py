@@ -48,9 +48,12 @@ def citation(paper: str) -> Citation:
 
 
 def bibliography(papers: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Titles, authors, years, addresses and subjects by citation key."""
-    found = {paper: citation(paper) for paper in papers}
-    return {paper: {**vars(about), "url": about.url} for paper, about in found.items()}
+    """Titles, authors, years, addresses, subjects and recipes by citation key."""
+    found = {}
+    for paper in papers:
+        about, folder = citation(paper), f"src.{package(paper)}.experiments".replace(".", "/")
+        found[paper] = {**vars(about), "url": about.url, "code": folder, "recipes": recipes(paper)}
+    return found
 
 
 def seed_key(path: str) -> str:

@@ -32,7 +32,7 @@ def audits(simulation: Dataset) -> Figure:
         axes.plot(shares, places, color=colour, ls="", marker="o", ms=4, label=f"{kind}s")
         names += [str(name) for name in simulation[kind].values]
     axes.axvline(1.0, color=BLACK, lw=0.8)
-    axes.axvspan(0.6, 1.0, color="0.93", zorder=-1)
+    axes.axvspan(0.6, 1.0, color="0.93", zorder=-1, label="required of algorithms")
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
     axes.set(xlim=(-0.03, None), xlabel=r"certain loss (99.9 %) / promised $\mu$")
@@ -44,7 +44,10 @@ def population_coverage(simulation: Dataset) -> Figure:
     """Coverage, and length relative to the oracle's, in every setting; bands show the limits."""
     figure, (left, right) = panels(1, 2, height=7.0, sharey=True)
     found = simulation.stack(setting=("case", "error_law", "feature_law"))
-    places = np.arange(found.sizes["setting"])
+    cases = [str(case) for case, _, _ in found.setting.values]
+    starts = np.array([case != before for case, before in zip(cases, ["", *cases], strict=False)])
+    # The heading of a group has a row of its own.
+    places = np.arange(len(cases)) + np.cumsum(starts)
     for axes, name, band, label in (
         (left, "covered", (0.93, 0.97), "coverage of the population's slopes"),
         (right, "length_ratio", (1.0, 1.2), "length / oracle length"),
@@ -57,15 +60,15 @@ def population_coverage(simulation: Dataset) -> Figure:
         axes.set_xlabel(label)
         axes.locator_params(axis="x", nbins=6)
     left.axvline(0.95, color=BLACK, lw=0.8)
-    cases = [str(case) for case, _, _ in found.setting.values]
     names = [f"{features}; {errors}" for _, errors, features in found.setting.values]
     left.set_yticks(places, names, fontsize=6.5)
-    left.set(ylim=(len(places) - 0.5, -0.5), ylabel="features; errors")
-    style = {"fontsize": 6, "ha": "left", "va": "bottom"}
-    for at in [k for k in places if k == 0 or cases[k] != cases[k - 1]]:
-        right.text(0.01, at - 0.6, cases[at], transform=right.get_yaxis_transform(), **style)
+    left.set(ylim=(places[-1] + 0.5, -0.5), ylabel="features; errors")
+    for at in np.flatnonzero(starts):
+        name = cases[at].replace("rho", "ρ")
+        transform = left.get_yaxis_transform()
+        left.text(0.01, places[at] - 1, name, transform=transform, fontsize=6.5, va="center")
         for axes in (left, right):
-            axes.axhline(at - 0.5, color="0.8", lw=0.5)
+            axes.axhline(places[at] - 1.5, color="0.8", lw=0.5)
     return figure
 
 

@@ -262,8 +262,9 @@ def clip_feedback(theory: Dataset, simulation: Dataset) -> Figure:
     }
     for panel, (constant, title) in zip(axes, titles.items(), strict=True):
         panel.axhspan(top, 100 * top, color="0.92", lw=0)
-        shapes = zip(APART, SHAPES.items(), "os", strict=False)
-        for apart, (shape, (colour, name)), marker in shapes:
+        # Dots of one line lie between those of the other where both coincide.
+        shapes = zip(APART, SHAPES.items(), "os", (0, 2), strict=False)
+        for apart, (shape, (colour, name)), marker, offset in shapes:
             cell = {"noise_shape": shape, "constant": constant}
             risk = simulation.median_risk.sel(cell).values
             shown = np.where(risk < top, risk, np.nan)
@@ -273,7 +274,7 @@ def clip_feedback(theory: Dataset, simulation: Dataset) -> Figure:
             panel.plot(apart * steps[lost], np.full(lost.sum(), 10 * top), ls="", **style)
             gain = theory.gain.sel(cell).values
             crossing = np.exp(np.interp(0.0, np.log(gain), np.log(steps)))
-            panel.axvline(apart * crossing, color=colour, lw=0.9, ls=":")
+            panel.axvline(crossing, color=colour, lw=1.1, ls=(offset, (1, 3)))
         panel.axhline(start, color="0.5", lw=0.6, label="risk at the start")
         panel.axvline(1.0, color=RED, lw=0.8, label="largest step of Theorem 4.2")
         panel.plot([], [], ":", color="0.4", label="feedback of clip norm and noise has gain 1")

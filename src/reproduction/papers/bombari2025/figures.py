@@ -164,7 +164,7 @@ def fig8(mnist: Dataset, housing: Dataset) -> Figure:
             # Beside each other, so that the bars of five schedules do not hide one another.
             sizes = here.sample_size * (1 + 0.07 * (at - 2))
             bars = {"yerr": here.loss_standard_error, "capsize": 1.5, "elinewidth": 0.9}
-            above.errorbar(sizes, here.loss, **(look | bars | {"lw": 0.4}))
+            above.errorbar(sizes, here.loss, **(look | bars | {"ls": ""}))
             below.plot(here.sample_size, here.loss_median, **look)
         above.set_title(title)
         below.set(xlabel="training samples $n$", xscale="log")

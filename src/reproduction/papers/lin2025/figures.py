@@ -126,7 +126,7 @@ def fig3a(simulation: Dataset) -> Figure:
     axes[1].legend(loc="upper right", fontsize=6)
     axes[0].set(ylabel=r"population risk $\mathcal{P}$", title="thresholds of the paper")
     axes[1].set(title="the same, over no clipping", ylabel="excess of the risk (%)")
-    axes[2].set(title="added: smaller thresholds", ylim=(0, None))
+    axes[2].set(title="added: smaller thresholds", ylim=(0, None), ylabel=axes[0].get_ylabel())
     for panel in axes:
         panel.set_xlabel("iteration $k$")
     return figure
@@ -157,7 +157,7 @@ def fig3b(bounds: Dataset, losses: Dataset) -> Figure:
     axes[1].set_title("added: smaller thresholds")
     axes[0].set_ylabel(f"Rényi loss of order {bounds.attrs['order']:g}")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    figure.suptitle(NO_GUARANTEE, fontsize=7)
+    figure.suptitle(f"Black curves. {NO_GUARANTEE}", fontsize=7)
     return figure
 
 
