@@ -40,8 +40,10 @@ for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTIL
     OTHERWISE[f"entries/{paper}/index.html"] = f"coverage/{paper}.html"
 # Guides for users come first in a search; lists made from sources come last.
 BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "add-a-method.md": 0.3}
-BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md"), 2)
+BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md", "gallery.md"), 2)
 BOOST |= dict.fromkeys(("coverage", "reference.md", "reference", "contributing.md"), 0.3)
+USED = ("fit-a-table", "plan-and-predict", "budgets-and-releases")
+BOOST |= {f"reference/{topic}.md": 1 for topic in USED}
 BOOST |= dict.fromkeys(("entries", "variables.md", "parameters.md", "changelog.md", "studies"), 0.1)
 # Cells of tables without words, and printed results.
 NUMBERS = re.compile(r'<(td(?=[^>]*>(</?strong>|[^<a-df-z])*</td>)|div(?= class="jp-RenderedText))')

@@ -26,6 +26,7 @@ BUDGET = Budget.zcdp(0.5)
 PROBLEM = Problem(20_000, np.ones(4), signal=1.0, label_noise_std=1.0)
 
 
+# --8<-- [start:method]
 @dataclass(frozen=True)
 class NoisyMoment(Method):
     """The mean of x y with Gaussian noise: least squares where features are known to be white.
@@ -87,6 +88,7 @@ class NoisyMoment(Method):
         return lambda _: found
 
 
+# --8<-- [end:method]
 @pytest.fixture
 def another(monkeypatch):
     monkeypatch.setattr(planning, "METHODS", (*planning.METHODS, NoisyMoment))

@@ -130,13 +130,15 @@ def render(
 
 def templates(*, autoescape: bool) -> jinja2.Environment:
     """Templates in which an unknown name is an error and tags leave no blank lines."""
-    return jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=autoescape,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.filters["titled"] = lambda name: name.replace("fig", "Figure ").replace("_", " ")
+    return environment
 
 
 def _environment(shared: dict[str, Any]) -> jinja2.Environment:

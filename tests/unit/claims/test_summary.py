@@ -43,7 +43,7 @@ def test_pages_name_errors_and_figures_and_nothing_is_markup() -> None:
     assert "## Contradicted" in text
     assert "[fig1](../gallery.md#bombari2025-fig1), [fig2]" in text
     gallery = drawn_pages([ledger], DRAWINGS)["gallery.md"]
-    assert '<a id="bombari2025-fig1"></a>' in gallery
+    assert "### bombari2025: Figure 1 {: #bombari2025-fig1 }" in gallery
     assert "\n\n*What is seen.* Two curves that fall.\n\n" in gallery
     assert "*Compared with the paper's figure.* Same axes;" in gallery
 
