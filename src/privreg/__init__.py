@@ -34,8 +34,7 @@ def _homes() -> dict[str, str]:
     return {line[3]: line[1] for line in lines if len(line) == 6 and line[3] == line[5]}
 
 
-# Without `__all__`, so that `help(privreg)` is a page that says where to start, and not every
-# docstring there is.
+# Without `__all__`, so that `help(privreg)` is a page on where to start, not every docstring.
 _HOMES = _homes()
 
 

@@ -15,8 +15,7 @@ def run() -> int:
         sys.stdout.reconfigure(errors="backslashreplace")
     # NumPy's f2py cannot be imported if this variable is not a number.
     os.environ.pop("SOURCE_DATE_EPOCH", None)
-    # Nearly all objects allocated at the start are modules, which stay. Collecting garbage among
-    # them would take a third of the start.
+    # Nearly all objects at the start are modules, which stay: collection would take a third of it.
     gc.set_threshold(100_000)
     status = main()
     gc.freeze()

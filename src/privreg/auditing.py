@@ -65,8 +65,7 @@ def neighbouring_tables(
     Under replace-one, the second table has `replacement` instead of the record: features (m, p) and
     labels (m,), with m = 1 unless a record is a person. Under add-remove the second table lacks the
     record's rows. Under zero-out the record's labels and rows are 0, including an intercept's
-    column. `record` is the index of any row of the record. `groups` has each row's person; by
-    default every row is a record.
+    column. `record` is the index of any of its rows. `groups` has each row's person, if any.
 
     Raises
     ------
@@ -119,10 +118,8 @@ class PrivacyLoss:
 
     Attributes
     ----------
-    mu : float
-        The mechanism is not μ'-Gaussian-DP for any μ' < `mu`.
-    rho : float
-        The mechanism is not ρ'-zCDP for any ρ' < `rho`.
+    mu, rho : float
+        The mechanism is not μ'-Gaussian-DP for any μ' < `mu`, nor ρ'-zCDP for any ρ' < `rho`.
     confidence : float
         Probability, over the runs, that a bound holds.
     runs : int
@@ -199,9 +196,8 @@ def audit(
         Independent outputs on each data set, equally many, at least 20. Outputs that are not finite
         count as outcomes, so a mechanism that fails on only one data set is caught.
     direction : array_like, shape (p,), optional
-        Direction for reducing vectors to one component. The default is the better of the linear and
-        the quadratic likelihood ratio of Gaussians fitted to the first half. This is the best test
-        for Gaussian outputs.
+        Direction for reducing vectors to one component. By default, the better of the linear and
+        quadratic likelihood ratio of Gaussians fitted to the first half, best for Gaussian outputs.
     confidence : float
         Confidence level of each bound, in (0, 1).
     neighbours : Neighbours, optional

@@ -184,7 +184,7 @@ def places(wrong: NDArray[np.bool_]) -> str:
 
 def entry(array: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
     """Quote a wrong number; for an array, which may be data, return only the `places`."""
-    return places(wrong) if array.ndim else str(array)
+    return places(wrong) if array.ndim else short(array[()])
 
 
 def short(value: Any) -> str:
@@ -195,6 +195,9 @@ def short(value: Any) -> str:
     if isinstance(value, int) and value.bit_length() > 128:
         return f"one of {value.bit_length()} bits"
     text = repr(value) if isinstance(value, PLAIN) else sort(value)
+    # In the form of the bounds, unless digits would be lost.
+    if isinstance(value, float) and "e" in f"{value:g}" and float(f"{value:g}") == value:
+        text = f"{value:g}"
     return text if len(text) < 60 else f"{text[:57]}..."
 
 
@@ -262,7 +265,7 @@ def require_scale(
         return number
     raise ValueError(
         f"{name} must be {'0, or ' if zero else ''}at least {least:g} and at most {MOST:g}"
-        f"{', or inf' if infinite else ''}, got {number}"
+        f"{', or inf' if infinite else ''}, got {short(number)}"
     )
 
 

@@ -116,7 +116,6 @@ def _lane_by_lane(context: Any, builder: Any, signature: Any, arguments: Any) ->
 
 
 def _first_lanes(builder: Any, count: Any) -> Any:
-    """A mask of the first `count` lanes."""
     position = ir.Constant(ir.VectorType(count.type, LANES), list(range(LANES)))
     single = builder.insert_element(
         ir.Constant(position.type, ir.Undefined), count, ir.Constant(ir.IntType(32), 0)

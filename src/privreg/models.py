@@ -31,10 +31,8 @@ class LinearModel(Immutable):
 
     Parameters
     ----------
-    eigenvalues : array_like, shape (dimension,)
-        Diagonal of the covariance, each entry in [0, 1e12].
-    target : array_like, shape (dimension,)
-        Coefficients theta*, each at most 1e12 in absolute value.
+    eigenvalues, target : array_like, shape (dimension,)
+        Diagonal of the covariance, in [0, 1e12]; coefficients theta*, at most 1e12 in size.
     label_noise_std : float
         Standard deviation zeta of the label noise; may be 0.
     """

@@ -12,7 +12,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from privreg.checks import require_choice, require_flag, require_instance, require_scale, short
+from privreg.checks import (
+    require_choice,
+    require_flag,
+    require_instance,
+    require_scale,
+    rounded,
+    short,
+)
 from privreg.methods.adassp import AdaSSP
 from privreg.methods.correlated_noise import CorrelatedNoise
 from privreg.methods.full_batch_dpgd import FullBatchDPGD
@@ -69,6 +76,7 @@ class Alternative:
     name : str
         Name under which the method lists its candidates.
     method : Method
+        Method with its settings; `Method.run` runs it.
     predictions : tuple of Prediction
         One prediction for each stated problem, in the order of the problems.
     lengths : tuple of float
@@ -106,6 +114,7 @@ class Plan:
     Attributes
     ----------
     problems : tuple of Problem
+        Problems on which all alternatives are judged.
     budget : Budget
         Budget that each alternative spends.
     alternatives : tuple of Alternative
@@ -134,13 +143,13 @@ class Plan:
 
     def __str__(self) -> str:
         null = max(problem.null_risk for problem in self.problems)
-        said = f"Excess risk of predicting the mean: {null:.3g}. {self.verdict}"
+        said = f"Excess risk of predicting the mean: {rounded(null, 3)}. {self.verdict}"
         lines = [fill(each, 100) for each in (said, *map(self._cost, self.targets))]
         return "\n".join([_table(self.alternatives), "", *lines])
 
     def _cost(self, target: Alternative) -> str:
         lengths = [
-            f"{length:.3g} ({problem.label_noise_law.replace('_', ' ')} errors)"
+            f"{rounded(length, 3)} ({problem.label_noise_law.replace('_', ' ')} errors)"
             for length, problem in zip(target.lengths, self.problems, strict=True)
         ]
         # Corners that share a law and a length are said once.
@@ -150,15 +159,14 @@ class Plan:
 
 
 def _table(alternatives: Sequence[Alternative]) -> str:
-    """The alternatives as lines of text, the best first."""
     header = ("method", "excess risk", "± run", "interval", "regret", "settings")
     shared = len({each.worst.regime for each in alternatives}) == 1
     lines = [
         (
             each.name,
-            f"{each.worst.excess_risk:.3g}",
-            f"{each.worst.excess_risk_std:.2g}",
-            f"{each.worst.interval_length:.3g}",
+            rounded(each.worst.excess_risk, 3),
+            rounded(each.worst.excess_risk_std),
+            rounded(each.worst.interval_length, 3),
             f"{each.regret:.2f}",
             str(each.method) if shared else f"{each.method}; {each.worst.regime}",
         )

@@ -189,8 +189,7 @@ def adassp(
     neighbours : Neighbours
         Neighbouring relation; Wang (2018) uses add-remove.
     ridge_failure : float
-        Probability β in (0, 1) that the noise of XᵀX exceeds the ridge's allowance for noise. It
-        does not affect privacy.
+        Probability β in (0, 1) that noise exceeds the ridge's allowance; privacy holds in any case.
 
     Returns
     -------

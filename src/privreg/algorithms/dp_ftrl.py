@@ -210,6 +210,7 @@ class FTRLRun:
     clipped_fraction : Diagnostic of float
         Share of all gradients that were clipped; it is not private.
     mechanism : FTRLMechanism
+        Settings of the run; they fix its budget.
     """
 
     iterates: FloatArray
@@ -309,8 +310,10 @@ def dp_ftrl(
             count = epoch * mechanism.steps_per_epoch + reached - int(progress[0])
             step_rows(features, labels, norms, take_noise(count), last, settings, state)
     if not (np.all(np.isfinite(theta)) and np.all(np.isfinite(released))):
+        # Without the penalty's limit, it depends on the rows.
+        limit = f"at most {2 / penalty:.4g}" if penalty * etas.max() > 2 else "small enough"
         raise ValueError(
-            f"step_size must be small enough for iterates to stay finite, got {short(step_size)}"
+            f"step_size must be {limit} for iterates to stay finite, got {short(step_size)}"
         )
     clipped = int(progress[3]) / (mechanism.epochs * mechanism.sample_size)
     share = Diagnostic(clipped, "share of clipped gradients")

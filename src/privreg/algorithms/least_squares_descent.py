@@ -119,8 +119,8 @@ class ProductTail(Rebuilt):
             \arg\min_t\ c(b/s)\,s, \qquad b = \kappa\,m_1(t),\quad s^2 = m_2(t)/n + (t\nu)^2
 
         with m₁ of `excess`, m₂ the mean of min(q/√p, t)², κ = `LEAN`, c the `bias_aware_quantile`.
-        The terms of m₁ other than `missing` are divided by min(√(1 + 8nν²), `ease`). `ease` is 1,
-        times 2 with an intercept (intervals then allow for less bias), times 2 if none is finite.
+        In m₁, `missing` is less by D/2; other terms are divided by min(√(1 + 8nν²), `ease`). `ease`
+        is 1, times 2 with an intercept (intervals allow for less bias), times 2 if none is finite.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -129,7 +129,9 @@ class ProductTail(Rebuilt):
         variance = np.einsum("ij,jk,ik->i", gradient, self._covariance, gradient)
         shown = gradient.sum(axis=1) + CAUTION * np.sqrt(np.maximum(variance, 0.0))
         price = min(np.sqrt(1 + 8 * self.sample_size * noise**2), ease)
-        bias = LEAN * (shown / price + self.missing / (4 * grid))
+        # Noise alone passes one deviation in a sixth of the fits, and would widen their clips.
+        missing = max(self.missing - self.square[1] / 2, 0.0)
+        bias = LEAN * (shown / price + missing / (4 * grid))
         inside = np.sum(shares * np.minimum(points[None], grid[:, None, None]) ** 2, axis=2)
         second = inside @ self.smoothed[1:] + self.edges[0] ** 2 / 3 * self.smoothed[0]
         std = np.sqrt(second / self.sample_size**2 + (noise * grid) ** 2)
@@ -381,8 +383,9 @@ class _LeastSquaresDescent(Descent):
         if self.centre is not None:
             # A narrow clip ends at one heap of 0/1 labels, from where the other is a tail.
             gap = float(self.start[0] - robust_start[0] - self.centre.value[1:] @ robust_start[1:])
-            std = self.centre.noise_std * self.records.label_bound / (2 * self.records.feature_norm)
-            robust_start[0] += max(1 - LEVEL * std**2 / max(gap**2, 1e-300), 0.0) * gap
+            unit = self.records.label_bound / (2 * self.records.feature_norm)
+            square = self.centre.noise_std**2 * (unit**2 + float(np.sum(robust_start[1:] ** 2)))
+            robust_start[0] += max(1 - LEVEL * square / max(gap**2, 1e-300), 0.0) * gap
         short_cap = self.white_cap(settings.curvature_share)
         cap = long_cap(
             p,

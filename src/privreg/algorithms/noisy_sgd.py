@@ -56,8 +56,7 @@ class LinearRecords(Immutable):
         a_j = \mu_j + s_ju_j,\qquad b = a^\top\tilde x + \xi,\qquad
         \mathbb E[aa^\top] = \mathrm{diag}(s^2) + \mu\mu^\top
 
-    with u uniform on [-√3, √3] or standard Gaussian. ξ is normal, clipped to ± `label_noise_clip`
-    standard deviations.
+    with u uniform on [-√3, √3] or standard Gaussian. ξ is normal, clipped at `label_noise_clip`.
 
     Parameters
     ----------
@@ -210,6 +209,7 @@ def run_noisy_sgd(
     Parameters
     ----------
     features, labels : array_like, shapes (n, d) and (n,)
+        Finite features a_k and labels b_k, one record per step size, in the order of use.
     records : LinearRecords
         Law for which the population risk is computed; nothing is drawn from it.
     initial, step_sizes, gradient_noise_stds, clip_norms, ridge, rng
@@ -235,8 +235,8 @@ class NoisySGDRuns(Rebuilt):
         Population risk before the first step and after each step.
     clipped_fraction : Diagnostic of ndarray, shape (S, C)
         Share of the n gradients that were longer than the clipping norm.
-    gradient_noise_stds : ndarray, shape (S,)
-    clip_norms : ndarray, shape (C,)
+    gradient_noise_stds, clip_norms : ndarray, shapes (S,) and (C,)
+        Noise deviations σ and clipping norms c of the settings, as given.
     """
 
     iterate: FloatArray

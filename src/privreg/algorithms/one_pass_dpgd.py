@@ -442,9 +442,9 @@ def fit(
     Parameters
     ----------
     mechanism : Mechanism
-    features : array_like, shape (sample_size, dimension)
-        Rows in the order of use, one for each step of the mechanism.
-    labels : array_like, shape (sample_size,)
+        Step sizes, noise, clipping norms and budget of all settings.
+    features, labels : array_like, shapes (sample_size, dimension) and (sample_size,)
+        Finite rows and labels in the order of use, one for each step of the mechanism.
     rng : Generator
         Source of the private noise.
 
@@ -477,6 +477,7 @@ def risk_path(
     Parameters
     ----------
     mechanism : Mechanism
+        As for `fit`.
     model : LinearModel
         Model from which samples are drawn.
     rng : Generator

@@ -87,8 +87,7 @@ Sums = FloatArray | Callable[[slice], FloatArray]
 NUMBERS_PER_BLOCK = 1 << 16
 # Chunks of rows whose weights are computed together, in a cache: fewer and longer vectors.
 CHUNKS_AT_ONCE = 8
-# Rows whose products, each record's part at most 2⁴⁰, add up below 2⁵³ in doubles, below 2⁶² in
-# whole numbers.
+# Rows whose products, a record's part at most 2⁴⁰, sum below 2⁵³ in doubles, 2⁶² in integers.
 EXACT_ROWS, WHOLE_ROWS = 1 << 13, 1 << 22
 # Whitened rows beyond so many bytes are computed again in every pass.
 KEPT_BYTES = 1 << 28

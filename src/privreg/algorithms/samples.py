@@ -319,8 +319,7 @@ def clipped_gradient_sum(
     Guarantee
     ---------
     Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
-    rounding error of p + 4 units in the last place. The guarantee is for exact sums; the returned
-    sum is rounded.
+    rounding error of p + 4 units in the last place. Exact sums are covered, not their rounding.
 
     Source: brown2024, Algorithm 1 line 3 and section 2.5.
     """

@@ -255,8 +255,7 @@ class FixedClip:
     Parameters
     ----------
     clip_norm : float
-        Bound ψ on √(gᵀΣ⁻¹g) for gradients g and the noise's shape Σ, from 1e-12 to 1e12; or `inf`,
-        which clips nothing.
+        Bound ψ on √(gᵀΣ⁻¹g) for gradients g and noise shape Σ, 1e-12 to 1e12; or `inf`, no clip.
     """
 
     clip_norm: float
@@ -320,6 +319,7 @@ class ShapedRun:
     largest_clip_norm : float
         Largest clip norm ψ used, a function of the iterates and of public rows.
     mechanism : ShapedMechanism
+        Settings of the run; they fix its budget.
     """
 
     average: FloatArray
@@ -362,8 +362,7 @@ def run_settings(
     the chosen correlation. `noise_scale` (settings, d) multiplies `noise`: τψ times the root of a
     diagonal Σ. `shared_noise` (N - 1, d) is a second, low-rank part of the noise
     (`PublicCovariance`), with multipliers `shared_scale` (settings,). At most `block` settings are
-    run together, so that their state fits in the cache. Averages (settings, d) are `inf` for
-    settings that overflowed.
+    run together, to fit in the cache. Averages (settings, d) are `inf` where a run overflowed.
     """
     rows, values, norms, increments, scale, eta, clips = (
         np.asarray(each, dtype=np.float64)

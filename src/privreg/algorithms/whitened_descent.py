@@ -257,11 +257,9 @@ def raised(curvature: FloatArray, longer: NoisyValue, *, caution: float = 0.0) -
     return lifted
 
 
-# Conventions: factors √2 from 4 label bounds down to 3e-5 of a bound, and the share of rows that
-# the first cap shortens.
+# Conventions: factors √2 from 4 to 3e-5 label bounds; the share of rows the first cap shortens.
 SCALE_BINS, QUANTILE_ABOVE = 34, 0.1
-# Noise of a count over the number of records from which a wrong scale often scores best; derived in
-# `scale_is_hidden`.
+# Noise of a count per record from which a wrong scale often scores best (`scale_is_hidden`).
 HIDDEN = 0.08
 # Squared length over p up to which whitened rows are left alone where the budget allows it, and the
 # edge of the noise of their second moment that is allowed: conventions.

@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from privreg.checks import expected_choice, nearest, require_count
+from privreg.checks import expected_choice, nearest, require_count, rounded
 from privreg.command_line import tables
 from privreg.command_line.tables import add_budget, adder, as_json, budget_of, shown
 from privreg.version import __version__
@@ -91,8 +91,10 @@ def add_problem(parser: argparse.ArgumentParser) -> None:
         default=["gaussian"],
     )
     add("--feature-law", "law of the features (default gaussian)", choices=FEATURE_LAWS)
-    add("--feature-norm NORM", "declared bound on a row's norm", float)
-    add("--label-bound SIZE", "declared bound on a label's absolute value", float)
+    norm = "declared bound on a row's norm; by default sqrt(2 * sum of eigenvalues), 1 if one_hot"
+    add("--feature-norm NORM", norm, float)
+    bound = "declared bound on a label's absolute value; by default 4 standard deviations of labels"
+    add("--label-bound SIZE", bound, float)
 
 
 def problems_of(options: argparse.Namespace) -> tuple[Any, ...]:
@@ -192,14 +194,15 @@ def predict(options: argparse.Namespace) -> str:
 
 
 def _prediction(problem: Any, found: Any) -> str:
+    risk = f"{rounded(found.excess_risk, 4)} ± {rounded(found.excess_risk_std)}"
     lines = [
         f"n = {problem.sample_size:,}, p = {problem.dimension}, "
-        f"excess risk of predicting the mean = {problem.null_risk:.4g}, "
-        f"label noise std = {problem.label_noise_std:.4g} ({problem.label_noise_law}, "
+        f"excess risk of predicting the mean = {rounded(problem.null_risk, 4)}, "
+        f"label noise std = {rounded(problem.label_noise_std, 4)} ({problem.label_noise_law}, "
         f"misfit {problem.misfit:g})",
-        f"excess risk      {found.excess_risk:.4g} ± {found.excess_risk_std:.2g} over runs",
-        f"parameter error  {found.parameter_error:.4g} (squared norm)",
-        f"95 % interval    {found.interval_length:.4g} long",
+        f"excess risk      {risk} over runs",
+        f"parameter error  {rounded(found.parameter_error, 4)} (squared norm)",
+        f"95 % interval    {rounded(found.interval_length, 4)} long",
         f"theory           {found.regime}: {found.reason}",
     ]
     lines += [f"warning          {each}" for each in found.warnings]

@@ -50,8 +50,7 @@ BUNDLED_DIGITS = "8 x 8 pixels (Alpaydin and Kaynak, UCI optical recognition of 
 class Source:
     """A data set and its stand-in, a table from scikit-learn that has no official test rows.
 
-    `parse` takes the source and the checked contents of its files by path; `stand_in` takes the
-    reason for the stand-in.
+    `parse` takes the source and its files' checked contents by path; `stand_in` takes its reason.
     """
 
     name: str

@@ -149,10 +149,10 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         β and β_0; β_0 is 0 without an intercept.
     privacy_ : PrivacyStatement
         Privacy cost (ε at δ, ρ, μ) and assumptions; the cost of a seeded fit is infinite.
-    settings_ : Method
-    outlook_ : Outlook
+    settings_, outlook_ : Method and Outlook
         Settings of the fit, and their error as predicted beforehand from public numbers alone.
     feature_bounds_, label_bounds_, weight_bound_ : ndarray, shapes (p, 2) and (2,), and W or None
+        Low and high end for each feature and for the label, in their units; and the weights' bound.
     quality_ : TableQuality or None
         Noisy shares of clipped records and, for a table in a file, of incomplete records.
     warnings_ : list of str
@@ -280,7 +280,8 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
 
         Returns
         -------
-        self
+        PrivateLinearRegression
+            This estimator, fitted.
 
         Raises
         ------
@@ -452,7 +453,6 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return TableSamples(source, columns, aim, self._frame(), executor, weighing, design)
 
     def _take(self, found: Self) -> Self:
-        """Take over a fit's attributes and issue its warnings."""
         # In one assignment: not even an interrupt mixes old attributes and new.
         self.__dict__ = found.__dict__
         # A filter that makes errors of warnings finds the object fitted.
@@ -673,8 +673,18 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         """Noisy mean squared error and R² that protect single rows; the odometer counts the cost.
 
         Predictions and labels are clipped to the label's bounds. Incomplete records are ignored,
-        and records are weighted as in the fit. X is an array, a frame, a path or a `Table`. If X
-        lacks a column for the label or the weights, give y or `sample_weight`, of shape (n,).
+        and records are weighted as in the fit.
+
+        Parameters
+        ----------
+        X : array_like, DataFrame, path or Table
+            Records with the columns of the fit.
+        y, sample_weight : array_like, shape (n,), optional
+            Labels and weights, each needed if X lacks a column for them.
+        budget : Budget
+            Finite budget of the score.
+        threads : int
+            Number of threads that read a table in a file.
 
         Returns
         -------
@@ -858,10 +868,17 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
         return Summary(names, replace(found, centre=found.centre - values), (), READING)
 
     def wald_test(self, hypotheses: Any, target: Target = "population") -> WaldTest:
-        """Joint test of `hypotheses`, given as in `t_test`, allowing for privacy noise and bias.
+        """Joint test of q hypotheses, allowing for privacy noise and bias.
 
         There is no further privacy cost. One hypothesis has the p-value of `t_test`; several have
         twice the smaller of the F and Bonferroni p-values. If an interval is infinite, p is 1.
+
+        Parameters
+        ----------
+        hypotheses : str or array_like, shape (q, p + 1)
+            Linearly independent hypotheses, as for `t_test`; shape (q, p) without an intercept.
+        target : {"population", "empirical"}
+            As for `confidence_intervals`.
         """
         from privreg.estimators.formulas import read_hypotheses
         from privreg.estimators.report import joint_test
@@ -927,8 +944,7 @@ class PrivateLinearRegression(RegressorMixin, BaseEstimator):
     def prediction_intervals(self, X: Any, level: float = 0.95) -> PredictionIntervals:
         """Mean predictions and intervals for new observations, at public rows as in `intervals_at`.
 
-        There is no further privacy cost. `to_frame()` of the result has the columns of
-        statsmodels' `summary_frame`.
+        This costs no privacy. `to_frame()` has the columns of statsmodels' `summary_frame`.
 
         Raises
         ------

@@ -33,9 +33,11 @@ class PrivacyStatement:
     with_secret_noise : Budget
         Cost of the fit if its noise is secret, with the neighbouring relation.
     unit : {"row", "person"}
+        What neighbouring data sets differ in: one row, or all rows of one person.
     spending : tuple of (str, Budget)
         Name and cost of each part; the costs add up to the whole.
     assumptions : tuple of str
+        Conditions of the guarantee, one sentence each.
     seeded : bool
         True if the noise comes from a seed; every ε is then infinite.
     gaussian_dp : bool

@@ -393,7 +393,6 @@ def t_quantile(replicates: int, *, level: float) -> float:
 
 
 def _below_upper_end(level: float) -> float:
-    """Probability below the upper end of an interval."""
     return (1 + require_number("level", level, above=0, below=1)) / 2
 
 

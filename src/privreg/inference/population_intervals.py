@@ -69,6 +69,7 @@ class CoefficientIntervals(TwoSided):
     Attributes
     ----------
     centre, half_width, standard_error : ndarray, shape (k,)
+        Estimates, half the intervals' lengths, and standard deviations, in the coefficients' units.
     degrees_of_freedom : ndarray, shape (k,)
         Degrees of freedom of Student's t, from the noise in the standard errors.
     level : float

@@ -227,11 +227,12 @@ def predicted_length(
     Parameters
     ----------
     problem : Problem
+        Sizes and laws of the regression.
     budget : Budget
+        Budget of the whole fit.
     errors : str, optional
-        Law of the centred errors, independent of the features; the problem's law by default. The
-        laws of `Problem` are allowed, and so are "exponential" and "lognormal" (exp of a standard
-        normal).
+        Law of the centred errors, independent of the features; the problem's law by default. A law
+        of `Problem`, "exponential" or "lognormal" (exp of a standard normal).
     intercept : bool
         True if one coefficient is an intercept; the slopes' intervals then allow for less bias.
     settings : LeastSquaresSettings, optional

@@ -23,6 +23,7 @@ from privreg.checks import (
     require_flag,
     require_instance,
     require_number,
+    rounded,
 )
 from privreg.inference.least_squares_intervals import NewObservations
 from privreg.inference.population_intervals import (
@@ -218,10 +219,13 @@ class Method(ABC):
         Parameters
         ----------
         samples : Samples
+            Rows of features and labels, such as `ArraySamples`.
         budget : Budget
             Finite budget for one of the `relations`.
-        declared : Declared
-        noise : Secret, Seeded or Ongoing
+        declared : Declared, default Declared()
+            Public facts about the rows, such as their bounds.
+        noise : Secret, Seeded or Ongoing, default Secret()
+            Source of the noise; only secret noise is private.
 
         Guarantee
         ---------
@@ -370,8 +374,8 @@ class Method(ABC):
 
     def __str__(self) -> str:
         """One line with names and values of the settings, to three significant digits."""
-        names = [each.name for each in self._fields()]
-        return ", ".join(f"{name.replace('_', ' ')} {getattr(self, name):.3g}" for name in names)
+        named = {each.name.replace("_", " "): getattr(self, each.name) for each in self._fields()}
+        return ", ".join(f"{name} {rounded(value, 3, '')}" for name, value in named.items())
 
     @classmethod
     def require_relation(cls, budget: Budget, groups: object = None) -> None:

@@ -147,8 +147,7 @@ class PublicCovariance(Immutable):
     Parameters
     ----------
     features : array_like, shape (M, d)
-        X̃, at most 1e12 in size; copied. Features must be public: the guarantee of a mechanism does
-        not cover them.
+        X̃, at most 1e12 in size; copied. They must be public: no guarantee covers them.
     ridge : float
         λ, from 1e-9 times the largest eigenvalue of X̃ᵀX̃ to 1e24. With a smaller λ, rounding would
         dominate the inverse norms. For λ = M/(Nη), Σ estimates the

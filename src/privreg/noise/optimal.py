@@ -269,10 +269,8 @@ def dense_optimum(
 
     Parameters
     ----------
-    steps : int
-        Number T of steps, a multiple of `epochs`.
-    epochs : int
-        Number k of participations of a record, T/k steps apart.
+    steps, epochs : int
+        Number T of steps, a multiple of k; and number k of a record's participations, T/k apart.
     workload : array_like, shape (steps,), optional
         Toeplitz coefficients, the first not 0, at most 1e12 in size; prefix sums by default.
     tolerance : float

@@ -17,8 +17,7 @@ from scipy.special import ellipkm1
 from privreg.checks import FloatArray, require_array, require_count, require_each
 from privreg.noise.toeplitz import checked_damping, dense_matrix, require_coefficients
 
-# A sum of squares takes so many at a time, and the parts pairwise: rounding then does not grow with
-# the number of steps.
+# A sum of squares takes so many at a time, and the parts pairwise, to limit rounding.
 _BLOCK = 1024
 # Squares of numbers that are not much larger may have lost digits, which would hide a record.
 _SMALLEST = 1e-100

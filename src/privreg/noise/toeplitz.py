@@ -139,7 +139,6 @@ def _column_error(first: float, total: float, largest: float) -> float:
 
 
 def _product(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Product of two power series of equal length, by FFT."""
     size = _transform_size(first.size)
     return np.asarray(irfft(rfft(first, size) * rfft(second, size), size))[: first.size]
 
@@ -262,8 +261,7 @@ def mean_estimation_optimal(steps: int, *, step_size: float) -> FloatArray:
 def anti_pgd(steps: int) -> FloatArray:
     """Decoder 1, -1, 0, 0, ...: each step cancels the noise of the previous step.
 
-    Its encoder is the matrix of ones, so its sensitivity grows as √steps (choquettechoo2024,
-    Table 2).
+    The encoder is a matrix of ones, of sensitivity √steps (choquettechoo2024, Table 2).
     """
     return damped_anti_pgd(steps, damping=0.0)
 
@@ -271,8 +269,7 @@ def anti_pgd(steps: int) -> FloatArray:
 def damped_anti_pgd(steps: int, *, damping: float) -> FloatArray:
     """Decoder 1, -(1-ν), 0, 0, ...: each step cancels most of the noise of the previous step.
 
-    The damping ν is in [0, 1]: 0 is `anti_pgd`, 1 is `identity` (choquettechoo2024, Proposition
-    C.24).
+    Damping ν in [0, 1]: 0 is `anti_pgd`, 1 `identity` (choquettechoo2024, Proposition C.24).
     """
     coefficients = identity(steps)
     coefficients[1:2] = checked_damping(damping) - 1.0

@@ -36,8 +36,7 @@ class Neighbours(Enum):
     record. The number of records enters no output, shape or error. Means divide by a declared
     number, the same for both (`shared_sample_size`). ZERO_OUT: equal numbers of records; one data
     set has a blank in place of one record: features, label and intercept entry are 0. A blank adds
-    0 to every release, counts included. The other records keep their places, as algorithms that
-    visit records in order require.
+    0 to every release, counts included. Others keep their places, for algorithms that need order.
 
     Functions that take a relation also accept its text. `Neighbours(value)` accepts a member or its
     text, returns the member, and refuses anything else.

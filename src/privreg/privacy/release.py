@@ -252,8 +252,7 @@ class Release(Generic[T]):
 
         Guarantee
         ---------
-        Post-processing: the budget stays the same. The caller must ensure that the function does
-        not use the data again.
+        Post-processing: the budget stays the same, if the function does not use the data again.
 
         Source
         ------

@@ -84,8 +84,7 @@ class LowRankUpdate(Immutable):
         basis, eigenvalues, directions, _ = self._factorisation
         white = vectors / np.sqrt(self.diagonal)[:, None]
         inner = basis.T @ white
-        # The part outside the span of the factors and the part inside it are both sums of squares,
-        # so a large update cancels no digits.
+        # Sums of squares outside and inside the factors' span: a large update cancels no digits.
         outside = (white - basis @ inner).T @ (white - basis @ inner)
         shrink = (directions / (1.0 + eigenvalues)) @ directions.T
         return np.asarray(outside + inner.T @ shrink @ inner)

@@ -53,10 +53,8 @@ class GradientDescentLaw(Immutable):
         Eigenvectors of Σ as orthonormal columns; the identity for a diagonal Σ.
     minimiser, start : array_like, shape (p,)
         θ̂ and θ_0.
-    step_size : float
-        η, more than 0.
-    gradient_noise_std : float
-        λ, at least 0; the noise of a step has standard deviation ηλ.
+    step_size, gradient_noise_std : float
+        η, more than 0, and λ, at least 0; the noise of a step has standard deviation ηλ.
 
     Source
     ------
@@ -273,9 +271,8 @@ def clipping_bound(
 class NoClippingRatios(NamedTuple):
     """Least c_0 at which a data set meets each part of the No-Clipping Condition.
 
-    The first four fields are, in this order, for parts (ii) to (v): a part holds if c_0 is at least
-    its field. Part (i) requires both ½I ⪯ Σ ⪯ 2I (`spectrum_bounded`) and ‖I - ηΣ‖ ≤ 7/8
-    (`contracts`).
+    The first four fields are for parts (ii) to (v), in order: a part holds if c_0 is at least its
+    field. Part (i) requires ½I ⪯ Σ ⪯ 2I (`spectrum_bounded`) and ‖I - ηΣ‖ ≤ 7/8 (`contracts`).
     """
 
     feature_norm: float

@@ -42,8 +42,7 @@ Number = TypeVar("Number", Fraction, float)
 MOST_TERMS = 20_000_000
 # Up to its exponential, powers of a horizon and the zeta function beside them are finite.
 MOST_LOGARITHM = 600.0
-# For λ_i = e^-i at a constant ε: without privacy, Σ = I, the designed Σ (second parts of
-# Corollaries 4.4 and 4.6).
+# For λ_i = e^-i at constant ε: no privacy, Σ = I, designed Σ (Corollaries 4.4 and 4.6, part 2).
 EXPONENTIAL_EXPONENTS = (Fraction(1), Fraction(1, 2), Fraction(2, 3))
 
 

@@ -208,7 +208,7 @@ def attempt(**change):
             for times in ([3, 2], [2, 2], [11], 3, [0], [[1, 2]], [True], [2.5])
         ),
         # The penalty multiplies by -1e24 a step: the second iterate is finite, the last is not.
-        (lambda: attempt(times=[2], **WILD), "small enough"),
+        (lambda: attempt(times=[2], **WILD), "at most 2e-12 for"),
     ],
 )
 def test_errors_name_the_argument(call, name):

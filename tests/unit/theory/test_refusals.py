@@ -84,7 +84,7 @@ class Rising:
         ),
         (partial(CURVE, [1.0], coefficients=[1.0, 1.0]), "coefficients must have at most 1"),
         (partial(CURVE, [1.0], initial_error=[1.0, 2.0]), "initial_error must have shape"),
-        (partial(CURVE, [1.0], step_size=60.0, steps=500), "step_size must be small enough"),
+        (partial(CURVE, [1.0], step_size=60.0, steps=500), "step_size must be less than 0.6667 "),
         (partial(stability_limit, [1.0, 0.0]), "eigenvalues"),
         (partial(ftrl_bounds.effective_dimension, [0.0]), "eigenvalues must not all be 0"),
         (

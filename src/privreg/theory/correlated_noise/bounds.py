@@ -251,10 +251,8 @@ class SectorProgram:
 
     Parameters
     ----------
-    strong_convexity, smoothness : float
-        μ and L, with μ ≤ L.
-    step_size : float
-        η, less than 2/L, since a quadratic diverges at 2/L; ημ must be at least 1e-10.
+    strong_convexity, smoothness, step_size : float
+        μ, L and η, with μ ≤ L, η < 2/L (a quadratic diverges at 2/L) and ημ at least 1e-10.
     lags : int
         Longest lag of the multiplier.
     multiplier : {"sound", "printed"}
@@ -381,10 +379,8 @@ def quadratic_envelope(
     ----------
     frequencies : array_like, shape (...)
         ω; may be empty.
-    strong_convexity, smoothness : float
-        μ and L, with μ ≤ L.
-    step_size : float
-        η, with ημ at least 1e-20 and ηL at most 1.
+    strong_convexity, smoothness, step_size : float
+        μ, L and η, with μ ≤ L, ημ at least 1e-20 and ηL at most 1.
     """
     mu, smooth = _curvatures(strong_convexity, smoothness)
     _, eta = checked_spectrum([mu, smooth], step_size)

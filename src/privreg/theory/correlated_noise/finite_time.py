@@ -16,6 +16,7 @@ from numba import njit
 from numpy.typing import ArrayLike
 
 from privreg.checks import (
+    LEAST,
     MOST,
     FloatArray,
     require_array,
@@ -258,7 +259,6 @@ def _golden_section(function: Callable[[float], float], low: float, high: float)
 
 
 def _run(values: FloatArray, steps: int, initial_error: ArrayLike) -> tuple[int, FloatArray]:
-    """Number of steps and the start's error, after a check."""
     error = require_array(
         "initial_error", initial_error, shape=values.shape, least=-MOST, most=MOST
     )
@@ -276,8 +276,9 @@ def _curve(
     parts = _second_moments(values, eta, eta**2, decoder, error**2, least)
     if not np.all(np.isfinite(parts)):
         first = int(np.argmin(np.all(np.isfinite(parts), axis=0)))
+        limit = stability_limit(np.maximum(values, LEAST))
         raise ValueError(
-            f"step_size must be small enough for the error to stay finite, got {eta}: "
+            f"step_size must be less than {limit:.4g} for the error to stay finite, got {eta}: "
             f"the error overflows at step {first}"
         )
     return ErrorCurve(*parts)

@@ -183,16 +183,14 @@ class HomogenisedSGD(Computed):
     λ and multiplicities w. The variances are solved once, for distinct eigenvalues only, by Radau
     collocation of order 23: each panel reduces to one linear system for the risk. Panels are cut
     until, on each panel, the rate, its integral and the fastest decay are nearly polynomials.
-    Variances between nodes are interpolated with a relative error of about 1e-11. A law that needs
-    more than 1e6 panels is refused.
+    Variances between nodes have a relative error of about 1e-11. More than 1e6 panels are refused.
 
     Parameters
     ----------
     problem : RidgeRegression
         Objective, start and label noise.
     schedule : RateWithIntegral
-        Scaled rate γ(t) = d η, piecewise smooth and positive on [0, horizon]. Its integral Γ must
-        be exact up to rounding.
+        Rate γ(t) = d η, piecewise smooth and positive on [0, horizon], with exact integral Γ.
     gradient_noise_std, horizon : float
         Standard deviation σ ≥ 0 of each gradient coordinate's noise; last time, n/d for n steps.
     minimum_panels : int
@@ -272,7 +270,6 @@ class HomogenisedSGD(Computed):
         return np.exp(-self.problem.curvatures * np.asarray(elapsed)[..., None])
 
     def _flow_risk(self, integral: FloatArray) -> FloatArray:
-        """Risk of the gradient flow at Γ = `integral`."""
         decay = np.exp(-integral[..., None] * (self.distinct_eigenvalues + self.problem.ridge))
         still, linear, square = self._energies
         excess = still.sum() + decay @ linear + decay**2 @ square

@@ -125,8 +125,7 @@ def release_loss(
     start : array_like, shape (d,), optional
         x_0, independent of the records, at most 1e12 in size; 0 by default.
     population : Population, optional
-        Law of the records; `estimated_population` of the records by default. A law computed from
-        the records is not private.
+        Law of the records; by default their `estimated_population`, which is not private.
     shuffled : bool
         If True, records are visited in random order, and the loss is for the mixture over positions
         of the replaced record. If False, each record keeps its place.
@@ -299,8 +298,7 @@ def iterates_divergence(
     ascending, shape (J,). No guarantee is given.
 
     By the Markov property only two iterates matter: Y, the last before the differing step, and Z,
-    the first after it. "exact" uses both. Y's law is the same in both runs; Z is Z_1 in run 1 and
-    Z_2 in run 2:
+    the first after it. "exact" uses both. Y's law is the same in both runs; Z is Z_i in run i:
 
     .. math::
         e^{(\alpha-1)D} = \mathbb E_Y\,e^{(\alpha-1)D(Z_1|Y\,\|\,Z_2|Y)}
@@ -605,7 +603,6 @@ def _averaged_quadratic(
 
 
 def _checked(law: HomogenisedSGD, first: Record, second: Record, order: float) -> list[Record]:
-    """The two records, as numbers."""
     require_number("order", order, above=1, most=MOST)
     features, labels = [first.features, second.features], [first.label, second.label]
     rows, targets = require_records(features, labels, law.problem.eigenvalues.size)

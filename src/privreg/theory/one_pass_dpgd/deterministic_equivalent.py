@@ -343,8 +343,7 @@ def variance_of(ratio: ArrayLike) -> NDArray[np.float64]:
 def require_settings(**values: Any) -> list[NDArray[np.float64]]:
     """Check that settings are from 1e-32 to 1e32, and return them in the order given.
 
-    Risks, signals and label noise may be 0. A clipping constant may be infinite (no clipping), as
-    may a zCDP root (no noise).
+    Risks, signals and label noise may be 0; a clipping constant and a zCDP root may be infinite.
     """
     arrays = []
     for name, value in values.items():
@@ -554,8 +553,7 @@ def integrate_settings(  # type: ignore[no-untyped-def]
     """Make exponential Heun steps for each setting in turn; record the risk at the times to keep.
 
     `eigenvalues` increase. `settings` has rows amplitude, gamma, noise energy and clip. `shape` is
-    the schedule's shape at `times`, `keep` holds increasing positions in `times`, and `risk_out`,
-    shape (settings, keep), is filled.
+    the schedule's shape at `times`, `keep` are positions there; fills `risk_out` (settings, keep).
     """
     modes = len(eigenvalues)
     # The state is what each mode contributes to the risk.

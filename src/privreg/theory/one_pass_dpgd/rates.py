@@ -4,9 +4,8 @@ Names of parameters: `aspect_ratio` is gamma = d / n, `zcdp_root` is rho, and `c
 in units of the residual. `label_noise_std` is zeta, the standard deviation of the label noise, and
 `start` is the excess risk R(0). `smallest` and `largest` are the extreme eigenvalues of the
 covariance; the mean eigenvalue is 1. Powers: eigenvalues have a density proportional to lambda^-phi
-with phi = `spectrum_power`. Squared target coefficients are proportional to lambda^-psi with
-psi = `signal_power`. The schedule decays with alpha = `schedule_power`, and rho = gamma^b with
-b = `privacy_power`.
+with phi = `spectrum_power`. Squared target coefficients are proportional to lambda^-psi, psi =
+`signal_power`. Rates decay with alpha = `schedule_power`; rho = gamma^b with b = `privacy_power`.
 """
 
 from __future__ import annotations

@@ -88,8 +88,7 @@ def power_law_kernels(spectrum_power: float, signal_power: float = 0.0) -> Kerne
         = (1-\phi)\, C^{\phi-1} \frac{\gamma(k, 2Cx)}{(2x)^k}, \qquad k = q + 1 - \phi,\
         C = \tfrac{2-\phi}{1-\phi}
 
-    where p ∝ λ^-φ is the density of λ on [0, C], γ(k, ·) the lower incomplete gamma function, and q
-    the power of λ in a kernel.
+    for density p ∝ λ^-φ on [0, C], lower incomplete gamma function γ(k, ·), and kernel power q.
 
     Parameters
     ----------
