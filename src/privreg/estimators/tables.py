@@ -470,7 +470,7 @@ def open_table(table: str | Path, *, separator: str = ",") -> Table:
     also hold hidden files and markers such as `_SUCCESS`, but no other files.
     """
     if "\n" in str(table) or not isinstance(table, (str, Path)):
-        raise ValueError(f"table must be a Table, a data frame or a one-line path, got {sort(table)}")
+        raise ValueError(f"table must be a Table, data frame or one-line path, got {sort(table)}")
     require_choice("separator", separator, SEPARATORS)
     # Workers, and a caller between two passes, may be in another folder.
     path = Path(table).absolute()

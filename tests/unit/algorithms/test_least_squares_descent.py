@@ -95,7 +95,7 @@ def test_hidden_scales_leave_equal_steps_that_go_as_far_as_noise_does_not_explai
     assert_allclose(found.moved, kept * plain)
 
 
-def test_a_start_on_labels_of_0_and_1_is_at_their_mean_and_not_at_a_heap(rng):
+def test_a_start_on_labels_of_0_and_1_is_at_their_mean_and_not_at_a_heap(rng, monkeypatch):
     features = table(rng).features
     labels = (rng.random(len(features)) < 0.3).astype(float)
     found = fit(ArraySamples(features, labels), 2.0, intercept=True)
@@ -104,6 +104,11 @@ def test_a_start_on_labels_of_0_and_1_is_at_their_mean_and_not_at_a_heap(rng):
     std = 5**0.5 * 6 / (3000 * (2 * 0.025 * 2.0) ** 0.5)
     level = found.robust_start @ features.mean(axis=0)
     assert level == pytest.approx(labels.mean(), abs=4 * std)
+    # The noise of the mean row, times slopes of 3, moves no start.
+    steep = ArraySamples(features, 3 * features.sum(axis=1))
+    start = fit(steep, 0.02, intercept=True).robust_start
+    monkeypatch.setattr(home, "LEVEL", np.inf)
+    assert_allclose(fit(steep, 0.02, intercept=True).robust_start, start)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -188,7 +188,6 @@ def test_what_blocks_share_is_made_once_and_kept_in_the_summary():
     assert found.largest.dims == ("size", "power")
     np.testing.assert_array_equal(found.largest, [[9, 18], [12, 24]])
     assert found.value.dims == ("trial", "size")
-
     simulation = found.assign_coords(trial=("trial", np.arange(3)))
     summary = stage(AXES, means(value), kept(largest))(PARAMETERS, simulation)
     assert summary.largest.identical(found.largest)

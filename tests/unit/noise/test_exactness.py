@@ -151,7 +151,6 @@ def test_errors_of_damping_and_optimum_are_those_of_dense_matrices(seed):
     best = optimal.best_damping(steps, **settings, **taken)
     others = [damped_error(damping) for damping in (0.0, *np.geomspace(1e-7, 1, 60))]
     assert damped_error(best) <= min(others) * (1 + 1e-6)
-
     optimum = optimal.toeplitz_optimum(steps, **settings)
     assert optimum.error == pytest.approx(
         error(optimum.encoder, float(np.linalg.norm(optimum.encoder))), rel=1e-8

@@ -109,7 +109,6 @@ def test_responses_and_their_bounds(seed):
     )
     found = float(regression_response(frequency, values, step_size=eta))
     assert found == pytest.approx(float(exact), rel=1e-13, abs=0)
-
     plain = bounds.universal_lower_bound(
         values, step_size=eta, noise_multiplier=1.5, clip_norm=2.0, label_noise_std=0.3
     )
