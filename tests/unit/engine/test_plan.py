@@ -171,6 +171,7 @@ def test_a_wrong_variable_of_an_entry_is_named(tmp_path):
         (tmp_path / path.name).write_text(path.read_text().replace("variable: ", "variable: x", 1))
     whole = Plan(CONFIG)
     from reproduction.engine.ledger import Ledger, parse_topic, read_ledger
+
     with pytest.raises(ConfigError, match=r"^lin2025\.claims\..*variable must be [^\n]*$"):
         whole._check_ledger("lin2025", read_ledger(tmp_path, "lin2025"))
     evidence = {"artifact": "simulation/population_coverage", "variable": "covered"}

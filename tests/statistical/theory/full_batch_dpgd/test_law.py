@@ -121,7 +121,6 @@ def test_no_gradient_clips_where_the_proof_says_so_and_the_papers_constant_is_fa
     assert not no_clipping_ratios(data.features, data.labels, **slow).contracts
     paper = float(generative_constant(2000, steps=steps, failure=failure))
     assert ratios.constant < 0.01 * paper
-
     common = {"features": p, "steps": steps, "step_size": 0.25, "failure": failure}
     demand = no_clipping_demand(ratios.constant, **common, rho=rho, label_noise_std=1.0)
     assert demand.sample_size < 2000
