@@ -70,7 +70,7 @@ print(model.report())
 
 # %% [markdown]
 # The intervals for size and year should contain 9 and 2; one interval in twenty misses. "By noise"
-# is privacy's share of the variance; if it is small, more rows shorten the intervals more. The
+# is privacy's share of the variance; if it is small, more rows help more than a larger budget. The
 # last parts state the guarantee, the budget of each step and the settings.
 #
 # ## What do the error bars include?

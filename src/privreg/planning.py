@@ -103,7 +103,7 @@ class Alternative:
 
     @property
     def supposes(self) -> str:
-        """Assumption on errors that makes the fit estimate least-squares slopes, or empty."""
+        """Assumption on errors under which the fit has least-squares slopes; empty if none."""
         return self.method.supposes
 
 
@@ -191,9 +191,9 @@ def plan_run(
 
     Settings are searched by predicted error, for each problem and for all problems together. For
     each problem, the settings' objective is divided by the least objective found. The largest of
-    these ratios is the settings' regret. Each method's alternative has the settings of least
-    regret. If problems differ in their noise, each problem is also judged with every pair of a
-    stated noise law and a stated misfit.
+    these ratios is the settings' regret. For each method, the plan keeps the settings of least
+    regret. If problems differ in both noise law and misfit, each problem is also judged with each
+    combination of these laws and misfits.
 
     Parameters
     ----------

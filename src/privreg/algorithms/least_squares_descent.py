@@ -120,7 +120,7 @@ class ProductTail(Rebuilt):
 
         with m₁ of `excess`, m₂ the mean of min(q/√p, t)², κ = `LEAN`, c the `bias_aware_quantile`.
         In m₁, `missing` is less by D/2; other terms are divided by min(√(1 + 8nν²), `ease`). `ease`
-        is 1, times 2 with an intercept (intervals allow for less bias), times 2 if none is finite.
+        is 1; an intercept (intervals allow for less bias) doubles it, and so do infinite intervals.
         """
         grid = np.geomspace(self.edges[0], 2 * self.edges[-1], 6 * len(self.edges) + 1)
         points, shares = self._points, self._shares
@@ -358,7 +358,7 @@ class LeastSquaresFit(DescentFit):
 
     @property
     def tail_clip(self) -> float:
-        """Clip norm of the wide steps / √p for p parameters, in the unit of `tail.edges`."""
+        """Clip norm of the wide steps divided by √p: the clip in the unit of `tail.edges`."""
         return self.clip_norm / float(np.sqrt(self.parameters.size))
 
 

@@ -409,7 +409,7 @@ class Mechanism(Immutable):
         budget: Budget,
         clip_constant: ArrayLike,
     ) -> Mechanism:
-        """Mechanism with the noise of bombari2025, (4.2): each sample costs the whole budget.
+        """Mechanism with the noise of bombari2025, (4.2): the budget bounds every sample's loss.
 
         Gradients are clipped to norm c sqrt(dimension). The clipping constants c have the
         residual's unit. They are broadcast with the schedule's amplitudes and flattened.

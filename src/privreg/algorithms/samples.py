@@ -56,7 +56,7 @@ class Chunk(NamedTuple):
 class Samples(Protocol):
     """Data set of n rows and p features that can be read any number of times.
 
-    If users implement this class, the library computes the norms itself. It raises ValueError if
+    For a class of your own, the library computes the norms of rows itself. It raises ValueError if
     rows are not finite, differ from the stated number or shape, or change between passes.
     """
 
@@ -319,7 +319,7 @@ def clipped_gradient_sum(
     Guarantee
     ---------
     Every finite row, from subnormal to 1e308, adds a vector of norm at most γ, up to a relative
-    rounding error of p + 4 units in the last place. Exact sums are covered, not their rounding.
+    rounding error of p + 4 units in the last place. It covers exact sums; the result is rounded.
 
     Source: brown2024, Algorithm 1 line 3 and section 2.5.
     """

@@ -348,8 +348,8 @@ class Budget:
     Parameters
     ----------
     rho : float
-        zCDP budget ρ, from 1e-60 to 1e60; `inf` gives no privacy. The range includes the
-        numbers in [1e-12, 1e12], their squares, and shares of either.
+        zCDP budget ρ, from 1e-60 to 1e60; `inf` gives no privacy. The range also
+        holds squares of numbers in [1e-12, 1e12], such as μ², and their shares (`share`).
     neighbours : Neighbours
         Neighbouring relation, replace-one by default.
 

@@ -97,7 +97,7 @@ class WrongStatement:
 
     def __post_init__(self) -> None:
         if not (self.observes and self.turns):
-            raise ValueError(f"{self.name} must name evidence and entries that turn, got none")
+            raise ValueError(f"{self.name} must name changed evidence and refuted entries")
 
     def evidence(self, artifact: str, dataset: xr.Dataset) -> xr.Dataset:
         """Artifact as it would be if the paper made the wrong statement."""

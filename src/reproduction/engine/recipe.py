@@ -275,7 +275,7 @@ class Block:
         if isinstance(found, Mapping):
             if found.keys() != self.quantities.keys():
                 apart = ", ".join(sorted(found.keys() ^ self.quantities.keys()))
-                raise ValueError(f"{self.function.__name__} must return what it declares: {apart}")
+                raise ValueError(f"{self.function.__name__} lacks or adds declared names: {apart}")
             return found
         if len(self.quantities) == 1:
             return dict.fromkeys(self.quantities, found)
@@ -527,7 +527,7 @@ def stated(
         takes `check` and `wrong` as here, and `evidence` if it differs.
     """
     if ("statement" in entry) == ("compares" in entry):
-        raise ValueError(f"one of statement and compares must be given: {meaning}")
+        raise ValueError(f"exactly one of statement and compares must be given for {meaning!r}")
     about = {"check": check, "wrong": wrong or {}, "select": select or {}, **entry}
     return Stated(meaning, dims, units=units, entry=about)
 

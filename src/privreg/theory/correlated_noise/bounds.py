@@ -371,7 +371,7 @@ class SectorProgram:
 def quadratic_envelope(
     frequencies: ArrayLike, *, strong_convexity: float, smoothness: float, step_size: float
 ) -> FloatArray:
-    r"""Largest response of quadratics with curvature in [μ, L]: no valid response ψ is smaller.
+    r"""Largest squared gain from noise to iterate on quadratics: a bound for the class is no less.
 
     .. math:: \max_{\mu\le h\le L}\frac{\eta^2}{|1-\eta h-e^{i\omega}|^2}
 

@@ -130,7 +130,7 @@ def release_loss(
         If True, records are visited in random order, and the loss is for the mixture over positions
         of the replaced record. If False, each record keeps its place.
     finest : float, optional
-        Width of quadrature panels at position 0 and at releases, if `shuffled`; 1/d by default.
+        If `shuffled`, least width of quadrature panels over positions; 1/d by default.
 
     Guarantee
     ---------
@@ -562,7 +562,7 @@ def _require_apart(base: FloatArray, parts: FloatArray) -> None:
     """Refuse a difference of variances that is lost in the rounding of the larger terms."""
     if not np.all(base > LEAST_SHARE * parts):
         raise ValueError(
-            "times and position must leave a variance above rounding error, "
+            "times and position must give a variance above rounding error, "
             f"got a relative variance of {np.min(base / parts):.2g}"
         )
 
