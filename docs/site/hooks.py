@@ -39,7 +39,7 @@ OTHERWISE = {"index.html": "entries.html"}
 for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTILINE):
     OTHERWISE[f"entries/{paper}/index.html"] = f"coverage/{paper}.html"
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "add-a-method.md": 0.3}
+BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3}
 BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md", "gallery.md"), 2)
 BOOST |= dict.fromkeys(("coverage", "reference.md", "reference", "contributing.md"), 0.3)
 USED = ("fit-a-table", "plan-and-predict", "budgets-and-releases")
@@ -220,7 +220,7 @@ def _citation(software: Path, bibliography: Path, papers: Container[str]) -> str
     names = ("given-names", "family-names", "name")
     people = [" ".join(each[key] for key in names if key in each) for each in about["authors"]]
     authors, year, title = " and ".join(people), about["date-released"][:4], about["title"]
-    return f"""# Citation: how to cite
+    return f"""# Citation: how to cite (BibTeX)
 
 {authors} ({year}). *{title}*. Version {about["version"]}. <{about["repository-code"]}>
 
@@ -231,7 +231,7 @@ def _citation(software: Path, bibliography: Path, papers: Container[str]) -> str
   url = {{{about["repository-code"]}}}}}
 ```
 
-Also cite [each paper](results.md#papers) that you use:
+Licence: {about["license"]}. Also cite [each paper](results.md#papers) that you use:
 
 ```bibtex
 {entries}

@@ -136,7 +136,7 @@ def read_idx(content: bytes, name: str) -> NDArray[np.uint8]:
     start = 4 + 4 * raw[3]
     shape = tuple(int(size) for size in np.frombuffer(raw[4:start], dtype=">u4"))
     if len(shape) != raw[3] or len(raw) - start != math.prod(shape):
-        raise DataError(f"{name}: {len(raw)} bytes, expected {start} of header and those of {shape}")
+        raise DataError(f"{name}: {len(raw)} bytes, expected {start} and those of {shape}")
     return np.frombuffer(raw, dtype=np.uint8, offset=start).reshape(shape)
 
 

@@ -209,4 +209,4 @@ def _short(value: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", r"\|")
+    return " ".join(text.split()).replace(r"\|", r"\Vert ").replace("|", r"\|")
