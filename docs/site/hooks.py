@@ -39,7 +39,7 @@ OTHERWISE = {"index.html": "entries.html"}
 for paper in re.findall(r"^entries/(\w+)/index.md$", "\n".join(BUILT), re.MULTILINE):
     OTHERWISE[f"entries/{paper}/index.html"] = f"coverage/{paper}.html"
 # Guides for users come first in a search; lists made from sources come last.
-BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3}
+BOOST: dict[str, float] = {"glossary.md": 4, "your-own-table.md": 3, "wrong.md": 3}
 BOOST |= dict.fromkeys(("private-intervals.md", "comparison.md", "gallery.md"), 2)
 BOOST |= dict.fromkeys(("coverage", "reference.md", "reference", "contributing.md"), 0.3)
 USED = ("fit-a-table", "plan-and-predict", "budgets-and-releases")
