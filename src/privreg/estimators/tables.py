@@ -751,7 +751,7 @@ class TableQuality:
     noise_std : float
         Standard deviation of the noise in each share.
     harmful : float
-        Least share of these that may move a slope to the end of its interval; inf if unknown.
+        Least share of lost or clipped records that may move a slope to its interval's end, or inf.
     """
 
     incomplete: dict[str, float]
