@@ -37,8 +37,8 @@ FloatArray = NDArray[np.float64]
 # are convex, and where they are concave. Conventions: a power law continues, and the fall of log
 # counts from bin to bin may ease by a fifth of what it may steepen by.
 CONVEX, CONCAVE = 0.2, 1.0
-# Probability that noise in any of the counts is taken for records: by convention one fit of 100.
-FALSE_ALARM = 0.01
+# Largest probability that noise is taken for records, by convention: one fit of 1,000.
+FALSE_ALARM = 0.001
 # Log counts beyond the last that is not noise must fall by at least ln √2 a bin, up to a stiff
 # deviation: at that slope a law has just no mean, and without one no bias has a bound.
 FALL, STRICT = float(np.log(2.0)) / 2, 0.05
@@ -188,9 +188,9 @@ def _smooth(
 
 
 def _last_seen(counts: FloatArray, *, noise_std: float) -> int:
-    """Index of the last count too large to be noise, at error rate `FALSE_ALARM`; -1 if none."""
-    least = noise_std * float(ndtri(1 - FALSE_ALARM / len(counts)))
-    return int(np.max(np.flatnonzero(counts > least), initial=-1))
+    """First index of the last two counts whose sum noise cannot explain; -1 if none."""
+    least = noise_std * float(np.sqrt(2) * ndtri(1 - FALSE_ALARM / len(counts)))
+    return int(np.max(np.flatnonzero(counts + np.append(counts[1:], 0.0) > least), initial=-1))
 
 
 # Edge of the noise that A₂ may have, over that of A₁ in `white_cap` (.2): .8.

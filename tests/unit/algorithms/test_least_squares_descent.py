@@ -293,13 +293,13 @@ def test_smoothing_solves_the_penalised_problem(rng):
     assert_allclose(found, other.x, atol=0.02)
 
 
-def test_noise_is_taken_for_records_as_often_as_said(rng):
-    """Of 17 counts of noise the largest is beyond the threshold in 1 - (1 - .01/17)^17 of draws."""
-    draws = 20_000
-    counts = 5.0 * rng.standard_normal((draws, 17))
-    seen = np.mean([home._last_seen(each, noise_std=5.0) >= 0 for each in counts])
-    expected = 1 - (1 - home.FALSE_ALARM / 17) ** 17
-    assert abs(seen - expected) < 4 * np.sqrt(expected / draws)
+def test_noise_is_taken_for_records_at_most_as_often_as_said(rng, monkeypatch):
+    """Two neighbouring counts of 3 deviations are seen, as records spread; a single 5 is not."""
+    assert home._last_seen(np.array([0.0, 3, 3, 0, 0, 5, 0, 0]), noise_std=1.0) == 1
+    monkeypatch.setattr(home, "FALSE_ALARM", 0.05)
+    draws = 5.0 * rng.standard_normal((20_000, 17))
+    seen = np.mean([home._last_seen(each, noise_std=5.0) >= 0 for each in draws])
+    assert 0.04 < seen < 0.05 + 4 * np.sqrt(0.05 / 20_000)
 
 
 def test_records_that_counts_hide_count_by_their_mean_square():
