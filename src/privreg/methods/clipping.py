@@ -496,6 +496,27 @@ def squared_shift(
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))
 
 
+def lost_counts(problem: Problem) -> float:
+    r"""Excess risk, with one-hot rows, from counts beyond the declared bound B; 0 for other labels.
+
+    .. math:: \frac12 \sum_k \lambda_k\, \mathbb E[(Y_k - B)_+]^2, \qquad
+        \mathbb E(Y_k - B)_+ = \mu_k P(Y_k \ge \lfloor B \rfloor) - B P(Y_k > B)
+
+    A category's counts Y_k are as spread as their own mean μ_k is high, so that a bound many
+    deviations of all labels away may be near it.
+    """
+    law, _, mean = problem.label_noise_law.partition("_")
+    if problem.feature_law != "one_hot" or law != "poisson":
+        return 0.0
+    unit = problem.label_noise_std / sqrt(float(mean))
+    own = np.maximum(float(mean) + problem.signal / unit, 1e-300)
+    most = float(mean) + problem.label_bound / unit
+    whole = most // 1
+    # P(Y ≥ k) is the probability that χ² with 2k degrees of freedom is below 2μ.
+    lost = own * chdtr(2 * whole, 2 * own) - most * chdtr(2 * whole + 2, 2 * own)
+    return float(problem.eigenvalues @ (unit * lost) ** 2) / 2
+
+
 def slope_shift(problem: Problem, rows: Rows, widths: FloatArray) -> FloatArray:
     r"""Share by which clips w, (settings, rows), change slopes if labels are whole numbers.
 

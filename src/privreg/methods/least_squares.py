@@ -14,7 +14,6 @@ from scipy.special import gdtrix, ndtri, pdtrik, stdtrit
 
 from privreg.algorithms.huber_descent import HuberSettings
 from privreg.algorithms.least_squares_descent import (
-    LEAN,
     SQUARE,
     START,
     TAIL_ASSUMPTION,
@@ -47,7 +46,7 @@ from privreg.inference.least_squares_intervals import (
 from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
-from privreg.methods.clipping import clipped_rows, slopes_at_once, squared_shift
+from privreg.methods.clipping import clipped_rows, lost_counts, slopes_at_once, squared_shift
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
@@ -210,7 +209,6 @@ class WideOutcome(LeastSquaresPrediction):
 
     start: huber.Outcome  # of a robust fit with the same start
     moments: ErrorMoments
-    spike: float  # effect of a noisy count far out on the clip (`_spike`)
     label_bias: float  # bound on the excess risk from labels beyond the declared bound
 
 
@@ -280,7 +278,7 @@ def follow_wide(
     count_std = float(steps.noise((1 - SQUARE) * settings.tail_share, 1.0, gram_sensitivity))
     if scale_is_hidden(noise_std=count_std, sample_size=n) or not start.arrival < MOST_ARRIVAL:
         unknown = np.full((1, len(rows.eigenvalues)), inf)
-        return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf, inf)
+        return WideOutcome(inf, inf, inf, start, ErrorMoments(unknown, unknown), inf)
     few = problem.feature_law != "one_hot" and len(rows.weights) < ROWS
     thin = THINNING if few else 1
     products = RecordProducts(problem, rows, start, settings, budget, errors=law, thinning=thin)
@@ -307,6 +305,7 @@ def follow_wide(
     slopes_at_once(clipped_rows(near, rows), bound, factors, rows.squared_signal, still, slopes)
     pulled = slopes[0] / rows.per_coordinate(factors) - 1
     moments = ErrorMoments(np.zeros_like(variance), variance, moved)
+    lost = float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2
     energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
     # Typical runs: the mean of the middle half.
     half = np.sort(np.concatenate([each.half for each in drawn]))
@@ -316,8 +315,7 @@ def follow_wide(
         clip_width=clip_width,
         start=start,
         moments=moments,
-        spike=_spike(count_std / n, steps.unit_noise, products.edges[-1] / clip_width),
-        label_bias=float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2,
+        label_bias=max(lost, lost_counts(problem)),
     )
 
 
@@ -433,18 +431,6 @@ class _WideSteps:
         )
 
 
-def _spike(count_noise: float, unit_noise: float, reach: float) -> float:
-    r"""Effect on the clip of noise in the last counts, far in the tail of the histogram.
-
-    .. math:: \frac{3 \kappa \sigma_h / n}{\nu} \cdot \frac{\sigma_h}{n} \cdot \frac{t_{\max}}{t}
-
-    Noise of three deviations σ_h in a bin at t' adds 3κ(σ_h/n)t' to the bias of a clip t. A clip at
-    t' costs noise of νt'. If the first factor is above 1 and smoothing keeps the count, the clip
-    moves to t'. The other factors are the count's effect on the mean product, in units of t.
-    """
-    return 3 * LEAN * count_noise / unit_noise * count_noise * reach
-
-
 def _start(settings: LeastSquaresSettings) -> HuberSettings:
     """Settings of a robust fit with the same start."""
     shares = {name: getattr(settings, name) for name in ("norm_share", *START)}
@@ -457,14 +443,6 @@ def _start(settings: LeastSquaresSettings) -> HuberSettings:
         mean_share=0.02 * left,
         moment_share=0.1 * left,
     )
-
-
-# Derived in `_regime`.
-MOST_SPIKE = 0.04
-SPIKED = (
-    "in up to 1 of 50 runs, noise is mistaken for a tail: such runs have long intervals and may "
-    "dominate the mean error"
-)
 
 
 @dataclass(frozen=True)
@@ -549,20 +527,11 @@ class PrivateLeastSquares(LeastSquaresSettings, WhitenedDescent):
 
 
 def _regime(problem: Problem, found: Prediction, outcome: WideOutcome) -> Prediction:
-    r"""Regime of private least squares, from its start and its clip.
-
-    If a noisy count far out is mistaken for a tail, the clip grows, and so does the steps' noise.
-    This happened in at most 1 of 400 histograms (each for 3 to 40 features and 2,000 to 100,000
-    rows) if `WideOutcome.spike` was below `MOST_SPIKE`, and in up to 2.3 % if it was above 0.05.
-    Such runs dominate the mean error, but typical runs are as predicted, so a warning suffices.
-    """
+    """Regime of private least squares, from its start and its clip."""
     started = in_regime(problem, found, outcome.start)
     stated = replace(started, interval_length=outcome.length * problem.least_squares_length)
     if not stated.holds:
         return stated
     if outcome.label_bias > MOST_BIAS * stated.excess_risk:
         return stated.with_doubt(LABEL_CLIPPED)
-    marked = stated.marked(Regime.EXTENDED, "expected sums over records, with simulated noise")
-    if outcome.spike > MOST_SPIKE:
-        return replace(marked, warnings=(*marked.warnings, SPIKED))
-    return marked
+    return stated.marked(Regime.EXTENDED, "expected sums over records, with simulated noise")
