@@ -496,7 +496,7 @@ def squared_shift(
     return np.asarray(covered**2 * explained[:, None] / (problem.dimension * rows.eigenvalues))
 
 
-def lost_counts(problem: Problem) -> float:
+def clipped_count_bias(problem: Problem) -> float:
     r"""Excess risk, with one-hot rows, from counts beyond the declared bound B; 0 for other labels.
 
     .. math:: \frac12 \sum_k \lambda_k\, \mathbb E[(Y_k - B)_+]^2, \qquad

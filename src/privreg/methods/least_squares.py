@@ -46,7 +46,7 @@ from privreg.inference.least_squares_intervals import (
 from privreg.inference.population_intervals import LastIterateLaw
 from privreg.kernels import plain_sum, standard_normal
 from privreg.methods import huber
-from privreg.methods.clipping import clipped_rows, lost_counts, slopes_at_once, squared_shift
+from privreg.methods.clipping import clipped_count_bias, clipped_rows, slopes_at_once, squared_shift
 from privreg.methods.huber import PrivateHuber, WhitenedDescent, in_regime
 from privreg.methods.method import Candidates
 from privreg.methods.problem import (
@@ -304,8 +304,8 @@ def follow_wide(
     still = np.zeros_like(rows.squared_signal)
     slopes_at_once(clipped_rows(near, rows), bound, factors, rows.squared_signal, still, slopes)
     pulled = slopes[0] / rows.per_coordinate(factors) - 1
+    label_bias = float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2
     moments = ErrorMoments(np.zeros_like(variance), variance, moved)
-    lost = float(rows.total(rows.eigenvalues * pulled**2 * rows.squared_signal)) / 2
     energy = (problem.misfit**2 * moments.shift + moments.variance)[0]
     # Typical runs: the mean of the middle half.
     half = np.sort(np.concatenate([each.half for each in drawn]))
@@ -315,7 +315,7 @@ def follow_wide(
         clip_width=clip_width,
         start=start,
         moments=moments,
-        label_bias=max(lost, lost_counts(problem)),
+        label_bias=max(label_bias, clipped_count_bias(problem)),
     )
 
 
